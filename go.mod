@@ -1,0 +1,3 @@
+module github.com/fiducial-dev/fiducial
+
+go 1.26

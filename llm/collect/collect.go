@@ -1,0 +1,184 @@
+// Package collect assembles the events of a stream into a reply.
+//
+// It is the one place where blocks become message parts, for all providers. It is
+// strict: a stream that breaks the rules of [llm.Event] is an error, never a
+// guess, and a reply without [llm.Finish] is no reply.
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
+
+// A Reply is one complete answer of a model.
+type Reply struct {
+	Message llm.Message // an assistant message
+	Usage   llm.Usage   // merged; see [llm.Usage.Merge]
+}
+
+// A Collector takes the events of one stream. The zero value is ready; Seed
+// should be set when call ids must be unique beyond this reply.
+type Collector struct {
+	// Seed goes into the ids that are made for calls without one, and for calls
+	// whose id another call of the reply already has.
+	Seed string
+
+	blocks   []block // by arrival; Index orders them at the end
+	usage    llm.Usage
+	stop     llm.StopReason
+	finished bool
+}
+
+type block struct {
+	start  llm.BlockStart
+	text   string          // while it is one delta only
+	more   strings.Builder // from the second delta on
+	many   bool
+	closed bool
+	opaque llm.Opaque
+}
+
+// Add takes the next event. An error is an [*llm.Error] of class
+// malformed_stream; after one the collector is of no more use.
+func (c *Collector) Add(ev llm.Event) error {
+	if c.finished {
+		return malformed("%T after the end of the reply", ev)
+	}
+	switch ev := ev.(type) {
+	case llm.BlockStart:
+		if c.find(ev.Index) != nil {
+			return malformed("block %d is opened twice", ev.Index)
+		}
+		c.blocks = append(c.blocks, block{start: ev})
+	case llm.BlockDelta:
+		b := c.find(ev.Index)
+		if b == nil || b.closed {
+			return malformed("a delta for block %d, which is not open", ev.Index)
+		}
+		b.add(ev.Text)
+	case llm.BlockStop:
+		b := c.find(ev.Index)
+		if b == nil {
+			return malformed("block %d is closed and was never opened", ev.Index)
+		}
+		if !b.closed { // a second stop is ignored (E-164)
+			b.closed, b.opaque = true, ev.Opaque
+		}
+	case llm.UsageReport:
+		c.usage = c.usage.Merge(ev.Usage)
+	case llm.Finish:
+		return c.finish(ev.Stop)
+	case llm.Unhandled, llm.Failover:
+	}
+	return nil
+}
+
+// Usage is what was reported so far; it counts also when the stream breaks.
+func (c *Collector) Usage() llm.Usage { return c.usage }
+
+// Begun reports whether any block was opened.
+func (c *Collector) Begun() bool { return len(c.blocks) > 0 }
+
+// Reply returns the reply. Before [llm.Finish] came it is an [*llm.Error] of
+// class stream_incomplete.
+func (c *Collector) Reply() (Reply, error) {
+	if !c.finished {
+		return Reply{}, &llm.Error{
+			Class: llm.ClassStreamIncomplete, Op: "collect",
+			Message: "the stream ended before the provider said that the reply was complete",
+		}
+	}
+	if !slices.IsSortedFunc(c.blocks, byIndex) {
+		slices.SortStableFunc(c.blocks, byIndex)
+	}
+	m := llm.Message{Role: llm.RoleAssistant, Stop: c.stop}
+	if len(c.blocks) > 0 {
+		m.Parts = make([]llm.Part, 0, len(c.blocks))
+	}
+	ids := make(map[string]bool, 0)
+	calls := 0
+	for i := range c.blocks {
+		b := &c.blocks[i]
+		switch b.start.Kind {
+		case llm.BlockText:
+			// An empty text is not worth a part, unless it carries vendor data.
+			if t := b.value(); t != "" || !b.opaque.IsZero() {
+				m.Parts = append(m.Parts, llm.Text{Text: t, Opaque: b.opaque})
+			}
+		case llm.BlockThinking:
+			if t := b.value(); t != "" || !b.opaque.IsZero() {
+				m.Parts = append(m.Parts, llm.Thinking{Text: t, Opaque: b.opaque})
+			}
+		case llm.BlockCall:
+			id := c.callID(b.start.ID, calls, ids)
+			m.Parts = append(m.Parts, llm.Call{ID: id, Name: b.start.Name, Args: b.value(), Opaque: b.opaque})
+			calls++
+		}
+	}
+	if c.stop == llm.StopToolUse && calls == 0 {
+		return Reply{}, malformed("the reply stopped for tool use and holds no call")
+	}
+	return Reply{Message: m, Usage: c.usage}, nil
+}
+
+func (c *Collector) finish(stop llm.StopReason) error {
+	for i := range c.blocks {
+		if !c.blocks[i].closed {
+			return malformed("the reply ended while block %d was open", c.blocks[i].start.Index)
+		}
+	}
+	c.finished, c.stop = true, stop
+	return nil
+}
+
+// callID keeps the provider's id when it has one that is new in this reply.
+func (c *Collector) callID(id string, ordinal int, seen map[string]bool) string {
+	if id == "" || seen[id] {
+		id = "call_" + c.Seed + "_" + strconv.Itoa(ordinal)
+	}
+	for seen[id] {
+		id += "x"
+	}
+	seen[id] = true
+	return id
+}
+
+func (c *Collector) find(index int) *block {
+	for i := len(c.blocks) - 1; i >= 0; i-- {
+		if c.blocks[i].start.Index == index {
+			return &c.blocks[i]
+		}
+	}
+	return nil
+}
+
+func (b *block) add(s string) {
+	switch {
+	case s == "":
+	case b.many:
+		b.more.WriteString(s)
+	case b.text == "":
+		b.text = s
+	default:
+		b.many = true
+		b.more.WriteString(b.text)
+		b.more.WriteString(s)
+	}
+}
+
+func (b *block) value() string {
+	if b.many {
+		return b.more.String()
+	}
+	return b.text
+}
+
+func byIndex(a, b block) int { return a.start.Index - b.start.Index }
+
+func malformed(format string, args ...any) error {
+	return &llm.Error{Class: llm.ClassMalformedStream, Op: "collect", Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,61 @@
+package machine
+
+import "github.com/fiducial-dev/fiducial/llm"
+
+// An Effect is what the caller must do next. Asking for it changes nothing. The
+// set is closed; a nil Effect means that there is nothing to do (S-61).
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+type (
+	// Generate asks for the model's reply to the history. It is answered by
+	// [Generated] or [GenerationFailed].
+	Generate struct{ Op OperationID }
+
+	// ExecuteTools asks for the results of the batch. Calls holds all of them in
+	// the model's order, also those that are started or settled already. It is
+	// answered by [Started] and [Settled] for each call, or by [SettleRest], or by
+	// [ToolsCompleted] for the whole batch.
+	ExecuteTools struct {
+		Op    OperationID
+		Calls []BatchCall
+	}
+
+	// Finished says that the run is over. Answer has text and image parts only
+	// (S-53).
+	Finished struct {
+		Answer []llm.Part
+		Stop   llm.StopReason
+	}
+
+	// Cancelled says that the run was cancelled.
+	Cancelled struct{}
+
+	// Paused says that the pending operation waits for [Resume].
+	Paused struct{ Reason string }
+)
+
+func (Generate) effect()     {}
+func (ExecuteTools) effect() {}
+func (Finished) effect()     {}
+func (Cancelled) effect()    {}
+func (Paused) effect()       {}
+
+// A CallStatus is how far a call of the pending batch has come.
+type CallStatus uint8
+
+// The statuses.
+const (
+	CallWaiting CallStatus = iota // it has certainly not run
+	CallStarted                   // it may have run
+	CallSettled                   // its result stands
+)
+
+// A BatchCall is one call of the pending batch. Its ordinal is its index.
+type BatchCall struct {
+	Call   llm.Call
+	Status CallStatus
+	Repeat bool       // as said in [Started]
+	Result llm.Result // set when settled
+}
