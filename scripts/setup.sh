@@ -15,6 +15,7 @@
 set -euo pipefail
 
 readonly kicad_wanted=8
+readonly kicad_packages=(kicad kicad-symbols kicad-footprints)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly here
 readonly log=$here/.tmp/setup.log
@@ -102,9 +103,16 @@ apt_install() {
 	logged apt-get install "${options[@]}" "$@" || fail "apt could not install them; mend that, or install by hand:"
 }
 
-# candidate prints the major version of KiCad that apt would install now, and
-# takes apt's options, such as -t.
-candidate() { major "$(apt-cache "$@" policy kicad 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')"; }
+# candidate prints the lowest major version of KiCad and its libraries that apt
+# would install now, and takes apt's options, such as -t.
+candidate() {
+	local version lowest=999
+	while read -r version; do
+		version=$(major "$version")
+		((version < lowest)) && lowest=$version
+	done < <(apt-cache "$@" policy "${kicad_packages[@]}" 2>/dev/null | awk '$1 == "Candidate:" { print $2 }')
+	echo $((lowest % 999))
+}
 
 # ensure_kicad_source sets release to the apt options that bring a KiCad which
 # is new enough. Debian 12 has it in backports only.
@@ -180,7 +188,7 @@ bring() {
 	((${#packages[@]} == 0)) || apt_install "${packages[@]}"
 	if $kicad; then
 		ensure_kicad_source
-		apt_install "${release[@]}" kicad kicad-symbols kicad-footprints
+		apt_install "${release[@]}" "${kicad_packages[@]}"
 	fi
 	hash -r
 }
