@@ -1,0 +1,162 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// An Option changes a tool that [New] makes.
+type Option func(*options)
+
+type options struct {
+	traits Traits
+	schema *jsonschema.Schema
+	types  map[reflect.Type]*jsonschema.Schema
+}
+
+// WithTraits says how the tool may be run.
+func WithTraits(t Traits) Option { return func(o *options) { o.traits = t } }
+
+// ReadOnly says that the tool changes nothing.
+func ReadOnly() Option { return func(o *options) { o.traits.ReadOnly = true } }
+
+// Exclusive says that the tool's calls run alone and in order.
+func Exclusive() Option { return func(o *options) { o.traits.Exclusive = true } }
+
+// WithSchema gives the schema of the input instead of the one inferred from its
+// type. It must be an object schema.
+func WithSchema(s *jsonschema.Schema) Option { return func(o *options) { o.schema = s } }
+
+// WithTypeSchema gives the schema of every field of type T, for example an
+// enumeration of a string type.
+func WithTypeSchema[T any](s *jsonschema.Schema) Option {
+	return func(o *options) {
+		if o.types == nil {
+			o.types = map[reflect.Type]*jsonschema.Schema{}
+		}
+		o.types[reflect.TypeFor[T]()] = s
+	}
+}
+
+// New makes a tool of a function. In is a struct (or a map with string keys):
+// its JSON Schema is inferred, with the descriptions of `jsonschema:"..."` tags;
+// a field is optional when its json tag says omitempty or omitzero. The model's
+// input is decoded strictly: unknown and missing fields, wrong types and null
+// are answered to the model with what was wrong and what is expected, and fn is
+// not called.
+//
+// Out may be a string (the model reads it as it is), an [Output], or anything
+// that encodes as JSON. A string of more than 200 bytes becomes a summary and a
+// content (E-99).
+//
+// The error says why no schema can be inferred, or that the name is empty.
+func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("tool: a tool needs a name")
+	}
+	if fn == nil {
+		return nil, fmt.Errorf("tool %s: no function", name)
+	}
+	schema := o.schema
+	if schema == nil {
+		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: o.types})
+		if err != nil {
+			return nil, fmt.Errorf("tool %s: no schema for its input: %w", name, err)
+		}
+		schema = s
+	}
+	check, err := newChecker(name, schema)
+	if err != nil {
+		return nil, err
+	}
+	t := &function[In, Out]{fn: fn, traits: o.traits, check: check}
+	t.spec = Spec{Name: name, Description: description, Schema: check.text}
+	return t, nil
+}
+
+// Must returns t and panics when err is not nil. It is for tools that are known
+// when the program is written.
+func Must(t Tool, err error) Tool {
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+type function[In, Out any] struct {
+	spec   Spec
+	traits Traits
+	check  *checker
+	fn     func(context.Context, In) (Out, error)
+}
+
+func (f *function[In, Out]) Spec() Spec     { return f.spec }
+func (f *function[In, Out]) Traits() Traits { return f.traits }
+
+func (f *function[In, Out]) Run(ctx context.Context, call Call) (Output, error) {
+	var in In
+	if err := f.check.decode(call.Input, &in); err != nil {
+		return Output{}, err
+	}
+	out, err := f.fn(context.WithValue(ctx, callKey{}, &call), in)
+	if err != nil {
+		return Output{}, err
+	}
+	return render(out)
+}
+
+func render(v any) (Output, error) {
+	switch v := v.(type) {
+	case string:
+		return TextOutput(v), nil
+	case Output:
+		return v, nil
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return Output{}, &Error{Kind: Internal, Message: "the tool ran, and its answer cannot be shown: " + err.Error(), Err: err}
+	}
+	return TextOutput(strings.TrimSuffix(buf.String(), "\n")), nil
+}
+
+// TextOutput makes an output of a text: up to 200 bytes it is the summary alone;
+// a longer one gives a summary with the number of lines and the first 80
+// characters of the first line, and the text as the content (E-99).
+func TextOutput(s string) Output {
+	if len(s) <= 200 {
+		return Output{Summary: s}
+	}
+	first, _, _ := strings.Cut(s, "\n")
+	if utf8.RuneCountInString(first) > 80 {
+		first = string([]rune(first)[:80]) + "..."
+	}
+	lines := strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1
+	return Output{Summary: fmt.Sprintf("%d lines: %s", lines, first), Content: s}
+}
+
+// decodeStrict reads exactly one JSON value and refuses fields that v lacks.
+func decodeStrict(data []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("text after the arguments")
+	}
+	return nil
+}
