@@ -1,0 +1,5 @@
+module github.com/fiducial-dev/fiducial/provider/sse
+
+go 1.26
+
+require github.com/tmaxmax/go-sse v0.12.0
