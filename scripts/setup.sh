@@ -26,7 +26,9 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 
 have_go() { command -v go >/dev/null; }
 
-have_git() { command -v git >/dev/null; }
+have_git() { # 2.39 or newer, for task/workspace
+	[[ $(git --version 2>/dev/null) =~ ([0-9]+)\.([0-9]+) ]] && ((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2] >= 2039))
+}
 
 have_cc() { command -v "${CC:-gcc}" >/dev/null; }
 
@@ -41,13 +43,14 @@ have_kicad() {
 # kicad_version prints the version of the kicad-cli that a command would run,
 # or nothing. It asks dpkg where it can: kicad-cli itself takes ten times longer.
 kicad_version() {
-	local path status
+	local path status limit=()
 	path=$(command -v kicad-cli) || return 0
 	if [[ $path == /usr/bin/kicad-cli ]] &&
 		status=$(dpkg-query -W -f '${db:Status-Abbrev}${Version}' kicad 2>/dev/null) && [[ $status == ii* ]]; then
 		echo "${status#ii }"
 	else
-		timeout 30 kicad-cli version 2>/dev/null </dev/null || true
+		command -v timeout >/dev/null && limit=(timeout 30)
+		${limit[@]+"${limit[@]}"} kicad-cli version 2>/dev/null </dev/null || true
 	fi
 }
 
@@ -77,7 +80,7 @@ fail() {
 	for thing in "${missing[@]}"; do
 		case $thing in
 		go) say "  go: version 1.26 or newer from https://go.dev/dl/, on PATH" ;;
-		git) say "  git: any version since 2.30, from your system's packages" ;;
+		git) say "  git: version 2.39 or newer, from your system's packages" ;;
 		kicad) say "  kicad: KiCad $kicad_wanted or newer with its symbol and footprint libraries, from https://www.kicad.org/download/, and kicad-cli on PATH" ;;
 		cc) say "  cc: gcc and the C library's headers, from your system's packages" ;;
 		postgres) say "  postgres: PostgreSQL's server programs (initdb, pg_ctl), from your system's packages" ;;
