@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -21,6 +22,34 @@ func (e *UnknownPartError) Error() string {
 	return fmt.Sprintf("llm: unknown part type %q: the data was written by a newer version, or is damaged", e.Type)
 }
 
+// Each part is stored with its type beside its fields.
+type (
+	textJSON struct {
+		Type string `json:"type"`
+		Text
+	}
+	imageJSON struct {
+		Type string `json:"type"`
+		Image
+	}
+	thinkingJSON struct {
+		Type string `json:"type"`
+		Thinking
+	}
+	systemJSON struct {
+		Type string `json:"type"`
+		System
+	}
+	callJSON struct {
+		Type string `json:"type"`
+		Call
+	}
+	resultJSON struct {
+		Type string `json:"type"`
+		Result
+	}
+)
+
 // MarshalJSON writes the stored form. Equal messages give equal bytes.
 func (m Message) MarshalJSON() ([]byte, error) {
 	out := messageJSON{Role: m.Role, Stop: m.Stop, Parts: make([]json.RawMessage, len(m.Parts))}
@@ -31,62 +60,46 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		}
 		out.Parts[i] = data
 	}
-	return json.Marshal(out)
+	return marshal(out)
 }
 
 // UnmarshalJSON reads the stored form. A part of an unknown type is an
-// [*UnknownPartError].
+// [*UnknownPartError], an unknown field is an error, too: to drop either would lose
+// what a newer version wrote.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var in messageJSON
-	if err := json.Unmarshal(data, &in); err != nil {
+	if err := unmarshal(data, &in); err != nil {
 		return err
 	}
-	*m = Message{Role: in.Role, Stop: in.Stop}
-	if in.Parts != nil {
-		m.Parts = make([]Part, len(in.Parts))
+	out := Message{Role: in.Role, Stop: in.Stop}
+	if len(in.Parts) > 0 {
+		out.Parts = make([]Part, len(in.Parts))
 	}
 	for i, raw := range in.Parts {
 		p, err := unmarshalPart(raw)
 		if err != nil {
 			return fmt.Errorf("part %d: %w", i, err)
 		}
-		m.Parts[i] = p
+		out.Parts[i] = p
 	}
+	*m = out
 	return nil
 }
 
 func marshalPart(p Part) ([]byte, error) {
 	switch p := p.(type) {
 	case Text:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			Text
-		}{"text", p})
+		return marshal(textJSON{"text", p})
 	case Image:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			Image
-		}{"image", p})
+		return marshal(imageJSON{"image", p})
 	case Thinking:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			Thinking
-		}{"thinking", p})
+		return marshal(thinkingJSON{"thinking", p})
 	case System:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			System
-		}{"system", p})
+		return marshal(systemJSON{"system", p})
 	case Call:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			Call
-		}{"call", p})
+		return marshal(callJSON{"call", p})
 	case Result:
-		return json.Marshal(struct {
-			Type string `json:"type"`
-			Result
-		}{"result", p})
+		return marshal(resultJSON{"result", p})
 	}
 	return nil, fmt.Errorf("llm: a message holds a %T, which is no part", p)
 }
@@ -100,25 +113,47 @@ func unmarshalPart(raw json.RawMessage) (Part, error) {
 	}
 	switch head.Type {
 	case "text":
-		return decode[Text](raw)
+		var p textJSON
+		err := unmarshal(raw, &p)
+		return p.Text, err
 	case "image":
-		return decode[Image](raw)
+		var p imageJSON
+		err := unmarshal(raw, &p)
+		return p.Image, err
 	case "thinking":
-		return decode[Thinking](raw)
+		var p thinkingJSON
+		err := unmarshal(raw, &p)
+		return p.Thinking, err
 	case "system":
-		return decode[System](raw)
+		var p systemJSON
+		err := unmarshal(raw, &p)
+		return p.System, err
 	case "call":
-		return decode[Call](raw)
+		var p callJSON
+		err := unmarshal(raw, &p)
+		return p.Call, err
 	case "result":
-		return decode[Result](raw)
+		var p resultJSON
+		err := unmarshal(raw, &p)
+		return p.Result, err
 	}
 	return nil, &UnknownPartError{Type: head.Type}
 }
 
-func decode[P Part](raw json.RawMessage) (Part, error) {
-	var p P
-	if err := json.Unmarshal(raw, &p); err != nil {
+// marshal writes JSON without the escapes that HTML would need, so that vendors'
+// own data, when compact, is stored byte for byte.
+func marshal[T any](v T) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func unmarshal[T any](data []byte, v *T) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
 }

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"fmt"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
 
 // An Effect is what the caller must do next. Asking for it changes nothing. The
 // set is closed; a nil Effect means that there is nothing to do (S-61).
@@ -14,7 +18,8 @@ type (
 	Generate struct{ Op OperationID }
 
 	// ExecuteTools asks for the results of the batch. Calls holds all of them in
-	// the model's order, also those that are started or settled already. It is
+	// the model's order, also those that are started or settled already, and is to
+	// be read only. It is
 	// answered by [Started] and [Settled] for each call, or by [SettleRest], or by
 	// [ToolsCompleted] for the whole batch.
 	ExecuteTools struct {
@@ -52,10 +57,22 @@ const (
 	CallSettled                   // its result stands
 )
 
+func (s CallStatus) String() string {
+	switch s {
+	case CallWaiting:
+		return "waiting"
+	case CallStarted:
+		return "started"
+	case CallSettled:
+		return "settled"
+	}
+	return fmt.Sprintf("CallStatus(%d)", uint8(s))
+}
+
 // A BatchCall is one call of the pending batch. Its ordinal is its index.
 type BatchCall struct {
 	Call   llm.Call
 	Status CallStatus
-	Repeat bool       // as said in [Started]
+	Repeat bool       // as said in [Started], while started
 	Result llm.Result // set when settled
 }

@@ -12,7 +12,7 @@ type OperationID uint64
 type Input interface{ input() }
 
 type (
-	// AppendInput adds a user message (S-13). Keys are the idempotency keys of the
+	// AppendInput adds a user message to an idle state (S-13). Keys are the idempotency keys of the
 	// outside inputs that it stands for; the state does not look at them.
 	AppendInput struct {
 		Message llm.Message `json:"message"`
@@ -57,7 +57,8 @@ type (
 		Op OperationID `json:"op"`
 	}
 
-	// ToolsCompleted answers [ExecuteTools] for a whole batch at once (S-27).
+	// ToolsCompleted answers [ExecuteTools] for a whole batch at once (S-27), with
+	// one result for each call, in call order. Empty CallIDs and Names are filled in.
 	ToolsCompleted struct {
 		Op        OperationID  `json:"op"`
 		Results   []llm.Result `json:"results"`
@@ -74,8 +75,10 @@ type (
 	}
 
 	// RecoverInterrupted gives up whatever is pending in a process that still
-	// lives (S-33).
-	RecoverInterrupted struct{}
+	// lives (S-33). Begun is as in [Pause].
+	RecoverInterrupted struct {
+		Begun bool `json:"begun,omitempty"`
+	}
 
 	// Notice adds a text for the model to the pending generation (S-34). Fresh
 	// puts it into a message of its own, for a last message that was already sent.
@@ -97,7 +100,9 @@ type (
 		Calls []StartedCall `json:"calls"`
 	}
 
-	// Settled gives the result of one call of the pending batch (S-166).
+	// Settled gives the result of one call of the pending batch (S-166). An empty
+	// CallID or Name of the result is filled in; one that is given must be the
+	// call's.
 	Settled struct {
 		Op      OperationID `json:"op"`
 		Ordinal int         `json:"ordinal"`
@@ -112,9 +117,16 @@ type (
 		Cancelled bool        `json:"cancelled,omitempty"`
 	}
 
-	// Pause asks that nothing more be begun (S-168).
+	// Pause asks that nothing more be begun (S-168). A batch that was begun and
+	// of which no call is [Started] counts as not run: callers who dispatch without
+	// Started must not pause while they do.
+	//
+	// Begun says that the pending operation had begun. A live caller leaves it
+	// false, for the state knows; the journal needs it, because it holds no
+	// [Begin]. See [State.Durable].
 	Pause struct {
 		Reason string `json:"reason"`
+		Begun  bool   `json:"begun,omitempty"`
 	}
 
 	// Resume ends a pause (S-169).
@@ -123,8 +135,8 @@ type (
 	// Recovered says that a new process owns the run (S-170).
 	Recovered struct{}
 
-	// Steer adds user messages at a boundary of a run (S-171). Keys are as in
-	// [AppendInput].
+	// Steer adds user messages, at least one, at a boundary of a run, before its
+	// notice (S-171). Keys are as in [AppendInput].
 	Steer struct {
 		Messages []llm.Message `json:"messages"`
 		Keys     []string      `json:"keys,omitempty"`
