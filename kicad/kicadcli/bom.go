@@ -1,0 +1,86 @@
+package kicadcli
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// An Entry is one part of the design, as kicad-cli lists it.
+type Entry struct {
+	Ref, Value, Footprint string
+	DNP                   bool // do not populate
+	NoBOM                 bool // excluded from the bill of materials
+	NoBoard               bool // excluded from the board
+}
+
+// bomFields lists every part with all its flags; the netlist hides the parts excluded from the board.
+const bomFields = "Reference,Value,Footprint,${DNP},${EXCLUDE_FROM_BOM},${EXCLUDE_FROM_BOARD}"
+
+// Inventory lists every part of a schematic, one entry for each reference; parts that share one (an annotation
+// error) have an entry each. Power symbols and other # parts are left out. It is kicad-cli's bill of materials with
+// everything included. Errors: NotLoaded, Crashed, NoReport, BadOutput, and those of [Runner.Probe].
+func (r *Runner) Inventory(ctx context.Context, in Input) ([]Entry, error) {
+	v, err := r.open(in)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	if kindOf(v.file) != Schematic {
+		return nil, &Error{Kind: BadInput, Detail: in.File + " is not a schematic"}
+	}
+	out := v.out("bom.csv")
+	run, err := r.exec(ctx, v, v.limit(15*time.Second, 1500*time.Millisecond),
+		"sch", "export", "bom", "--include-excluded-from-bom", "--fields", bomFields, "--ref-range-delimiter", "", "-o", out, v.file)
+	if err != nil {
+		return nil, err
+	}
+	data, err := output(run, out)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := readBOM(string(data))
+	if err != nil {
+		return nil, run.fail(BadOutput, "the bill of materials cannot be read", err)
+	}
+	return entries, nil
+}
+
+// output reads what a run wrote, after judging how it ended.
+func output(run Run, file string) ([]byte, error) {
+	switch {
+	case run.Signal != "":
+		return nil, run.fail(Crashed, "it crashed by signal "+run.Signal+" and gave no result (a placed symbol without an entry in lib_symbols does that to ERC)", nil)
+	case run.ExitCode == 3:
+		return nil, run.fail(NotLoaded, "the file could not be loaded", nil)
+	case run.ExitCode != 0:
+		return nil, run.fail(BadOutput, "it ended with an unexpected exit code", nil)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, run.fail(NoReport, "it left no output: the file could not be loaded or the output not written", err)
+	}
+	return data, nil
+}
+
+func readBOM(text string) ([]Entry, error) {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 || len(rows[0]) != 6 || rows[0][0] != "Reference" {
+		return nil, fmt.Errorf("unknown columns in %q", clip(text))
+	}
+	entries := make([]Entry, 0, len(rows)-1)
+	for _, row := range rows[1:] {
+		for _, ref := range strings.Split(row[0], ",") {
+			entries = append(entries, Entry{
+				Ref: ref, Value: row[1], Footprint: row[2], DNP: row[3] != "", NoBOM: row[4] != "", NoBoard: row[5] != "",
+			})
+		}
+	}
+	return entries, nil
+}

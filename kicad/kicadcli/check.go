@@ -1,0 +1,123 @@
+package kicadcli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/kicad/findings"
+)
+
+// A Status is the outcome of a check.
+type Status string
+
+// The statuses. A check that did not run is never a pass.
+const (
+	Pass   Status = "PASS"
+	Fail   Status = "FAIL"
+	NotRun Status = "NOT RUN"
+)
+
+// A Verdict is the result of one rule check, with what gave it.
+type Verdict struct {
+	Check   findings.Check `json:"check"`
+	Status  Status         `json:"status"`
+	Reason  string         `json:"reason"` // for NOT RUN why, else the counts
+	Command string         `json:"command"`
+	// ExitCode is kicad-cli's: 0 also with findings, -1 for a signal.
+	ExitCode int `json:"exit_code"`
+	// Report has every finding: errors, warnings and excluded ones. Status looks at those that gate.
+	Report findings.Report `json:"report"`
+	// Parity tells that the board was compared with the schematic beside it.
+	Parity bool `json:"parity,omitempty"`
+	// Notices are messages about libraries, fonts and rules that kicad-cli gave beside the result.
+	Notices  []string      `json:"notices,omitempty"`
+	Duration time.Duration `json:"duration_ns"`
+}
+
+// ERC checks a schematic, always from its root: a child sheet alone shows labels as dangling that are not. The verdict
+// is valid also with an error, NOT RUN then. Errors: NotLoaded, Crashed, NoReport, BadOutput, Timeout, BadInput, and
+// the end of ctx. A fault in a sheet that is used several times is listed once, for its last instance.
+func (r *Runner) ERC(ctx context.Context, in Input) (Verdict, error) {
+	return r.check(ctx, in, findings.ERC, Schematic, 30*time.Second, 2*time.Second,
+		"sch", "erc", "--format", "json", "--units", "mm", "--severity-all")
+}
+
+// DRC checks a board, and its parity with the schematic of the same name beside it where there is one. Zones are
+// judged as they are stored. Errors are as for [Runner.ERC]. kicad-cli stops listing a type at about 199 findings.
+func (r *Runner) DRC(ctx context.Context, in Input) (Verdict, error) {
+	return r.check(ctx, in, findings.DRC, Board, 60*time.Second, 6*time.Second,
+		"pcb", "drc", "--format", "json", "--units", "mm", "--severity-all")
+}
+
+func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind string, base, perMB time.Duration, args ...string) (Verdict, error) {
+	verdict := Verdict{Check: check, Status: NotRun}
+	err := func() error {
+		v, err := r.open(in)
+		if err != nil {
+			return err
+		}
+		defer v.close()
+		if kindOf(v.file) != kind {
+			return &Error{Kind: BadInput, Detail: in.File + " is not a " + kind + " file"}
+		}
+		if check == findings.DRC && exists(strings.TrimSuffix(v.file, Board)+Schematic) {
+			args = append(args, "--schematic-parity")
+			verdict.Parity = true
+		}
+		out := v.out("report.json")
+		run, err := r.exec(ctx, v, v.limit(base, perMB), append(args, "-o", out, v.file)...)
+		verdict.Command, verdict.ExitCode, verdict.Duration = run.Command, run.ExitCode, run.Duration
+		if err != nil {
+			return err
+		}
+		return verdict.read(run, out)
+	}()
+	if err != nil {
+		verdict.Status, verdict.Reason = NotRun, err.Error()
+		return verdict, err
+	}
+	return verdict, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func (v *Verdict) read(run Run, out string) error {
+	data, err := output(run, out)
+	if err != nil {
+		if v.Parity && run.ExitCode == 255 {
+			return run.fail(NotLoaded, "the schematic beside the board could not be loaded for the parity check", nil)
+		}
+		return err
+	}
+	if v.Report, err = findings.Read(v.Check, data); err != nil {
+		return run.fail(BadOutput, "the report cannot be read", err)
+	}
+	findings.Sort(v.Report.Findings)
+	var p Probe
+	p.sort(run.Stderr)
+	v.Notices = append(p.Notices, p.Problems...)
+	if strings.Contains(run.Stderr, "Failed to fetch schematic netlist") {
+		v.Parity = false
+		return run.fail(NotLoaded, "the parity with the schematic could not be checked", nil)
+	}
+	v.Status, v.Reason = Pass, "no finding"
+	if n := len(v.Report.Gating()); n > 0 {
+		v.Status = Fail
+	}
+	if len(v.Report.Findings) > 0 {
+		v.Reason = v.Report.Summary()
+	}
+	return nil
+}
+
+// IsKind reports whether err is, or wraps, an [*Error] of that kind.
+func IsKind(err error, kind Kind) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Kind == kind
+}

@@ -1,0 +1,252 @@
+// Package kicadcli runs the real kicad-cli, the judge of every design, and reads what it says.
+//
+// Every run is hermetic: nothing of the caller's environment, a configuration folder of its own with the stock
+// library tables, and a view of the project made of symbolic links, so that kicad-cli's lock file (~name.kicad_pro.lck)
+// never appears in the user's folder and two runs side by side never see each other's. The facts about exit codes and
+// messages were measured on kicad-cli 9.0.8.
+package kicadcli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a [Runner]. The zero value is fine.
+type Options struct {
+	// Path is the kicad-cli to run: a path or a name to look up in PATH. Empty means kicad-cli.
+	Path string
+	// Parallel is how many kicad-cli may run at a time. Zero means the number of CPUs.
+	Parallel int
+	// TempDir is where the private folders are made. Empty means the system's.
+	TempDir string
+	// Templates is the folder of the stock fp-lib-table and sym-lib-table. Empty means share/kicad/template beside
+	// the folder of kicad-cli. Where there is none, empty tables are used.
+	Templates string
+	// Limit replaces the time limits, which grow with the files. Zero means those.
+	Limit time.Duration
+}
+
+// A Runner runs kicad-cli. It is safe for concurrent use. Close it to remove its folders.
+type Runner struct {
+	path    string
+	home    string // the private folder
+	limit   time.Duration
+	slots   chan struct{}
+	version func(context.Context) (Version, error)
+}
+
+// New finds kicad-cli and makes the private folders. The error is an [*Error] of kind NotFound or Environment.
+func New(opts Options) (*Runner, error) {
+	name := cmp.Or(opts.Path, "kicad-cli")
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, &Error{
+			Kind: NotFound, Err: err,
+			Detail: name + " is not installed; install KiCad 9 (KiCad 6 and older come without a kicad-cli) or name its kicad-cli",
+		}
+	}
+	home, err := os.MkdirTemp(opts.TempDir, "fiducial-kicad-")
+	if err != nil {
+		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
+	}
+	r := &Runner{path: path, home: home, limit: opts.Limit, slots: make(chan struct{}, cmp.Or(opts.Parallel, runtime.NumCPU()))}
+	r.version = r.once()
+	if err := r.seed(opts.Templates); err != nil {
+		return nil, &Error{Kind: Environment, Detail: "cannot set up kicad-cli's configuration", Err: errors.Join(err, r.Close())}
+	}
+	return r, nil
+}
+
+// Path is the kicad-cli that runs.
+func (r *Runner) Path() string { return r.path }
+
+// Close removes the private folders. No run may be going on.
+func (r *Runner) Close() error { return os.RemoveAll(r.home) }
+
+// seed makes the folders that kicad-cli is told to live in. Without a sym-lib-table every stock symbol would be
+// reported as unknown: kicad-cli makes the footprints' table itself at its first start but not the symbols'.
+func (r *Runner) seed(templates string) error {
+	if templates == "" {
+		binary, err := filepath.EvalSymlinks(r.path)
+		if err != nil {
+			return err
+		}
+		templates = filepath.Join(filepath.Dir(filepath.Dir(binary)), "share", "kicad", "template")
+	}
+	for _, dir := range []string{"home", "tmp", "cache", "data", "views"} {
+		if err := os.Mkdir(filepath.Join(r.home, dir), 0o700); err != nil {
+			return err
+		}
+	}
+	// kicad-cli makes these at its first run, and two first runs at a time complain of each other.
+	for _, version := range []string{"8.0", "9.0", "10.0"} {
+		dirs := []string{filepath.Join("cache", "kicad", version)}
+		for _, dir := range []string{"3dmodels", "3rdparty", "footprints", "plugins", "projects", "scripting", "symbols", "template"} {
+			dirs = append(dirs, filepath.Join("data", "kicad", version, dir))
+		}
+		for _, dir := range dirs {
+			if err := os.MkdirAll(filepath.Join(r.home, dir), 0o700); err != nil {
+				return err
+			}
+		}
+	}
+	for name, empty := range map[string]string{"sym-lib-table": "(sym_lib_table (version 7))\n", "fp-lib-table": "(fp_lib_table (version 7))\n"} {
+		table, err := os.ReadFile(filepath.Join(templates, name))
+		if err != nil {
+			table = []byte(empty)
+		}
+		for _, version := range []string{"8.0", "9.0", "10.0"} {
+			dir := filepath.Join(r.home, "config", version)
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), table, 0o600)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// env is the whole environment of a run. tmp is a folder for this run alone: kicad-cli keeps a lock there.
+func (r *Runner) env(tmp string) []string {
+	in := func(dir string) string { return filepath.Join(r.home, dir) }
+	return []string{
+		"PATH=" + filepath.Dir(r.path) + string(os.PathListSeparator) + "/usr/bin" + string(os.PathListSeparator) + "/bin",
+		"HOME=" + in("home"), "KICAD_CONFIG_HOME=" + in("config"), "XDG_CACHE_HOME=" + in("cache"),
+		"XDG_DATA_HOME=" + in("data"), "TMPDIR=" + tmp, "LC_ALL=C.UTF-8",
+	}
+}
+
+// A Run is one finished kicad-cli.
+type Run struct {
+	Command  string // for a reader: with the user's paths, quoted for a shell
+	ExitCode int    // -1 for a signal
+	Signal   string // "" for none
+	Stdout   string
+	Stderr   string
+	Duration time.Duration
+}
+
+var errLimit = errors.New("the time limit has passed")
+
+// maxOutput is how much of each output stream is kept.
+const maxOutput = 1 << 20
+
+// exec runs kicad-cli in a view and waits. The error is the end of the context, Timeout, or a failure to start.
+func (r *Runner) exec(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return Run{}, context.Cause(ctx)
+	}
+	limit = cmp.Or(r.limit, limit)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, r.path, args...)
+	tmp, err := os.MkdirTemp(filepath.Join(r.home, "tmp"), "")
+	if err != nil {
+		return Run{}, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	cmd.Env, cmd.Dir = r.env(tmp), tmp
+	if v != nil {
+		cmd.Dir = v.dir
+	}
+	cmd.WaitDelay = 2 * time.Second
+	ownGroup(cmd)
+	var stdout, stderr capped
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err = cmd.Run()
+	run := Run{
+		Command: command(args, v), Stdout: v.real(stdout.String()), Stderr: v.real(stderr.String()),
+		Duration: time.Since(start), ExitCode: -1,
+	}
+	if cmd.ProcessState != nil {
+		run.ExitCode, run.Signal = cmd.ProcessState.ExitCode(), signal(cmd.ProcessState)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return run, context.Cause(ctx)
+	case limited.Err() != nil:
+		return run, run.fail(Timeout, fmt.Sprintf("no answer within %s; the process was killed", limit.Round(time.Millisecond)), errLimit)
+	case cmd.ProcessState == nil:
+		return run, run.fail(NotFound, "kicad-cli cannot be started", err)
+	}
+	return run, nil
+}
+
+// fail makes an error that quotes the run.
+func (run Run) fail(kind Kind, detail string, cause error) *Error {
+	said := strings.TrimSpace(clock.ReplaceAllString(run.Stderr, ""))
+	if said == "" {
+		said = strings.TrimSpace(run.Stdout)
+	}
+	return &Error{Kind: kind, Command: run.Command, ExitCode: run.ExitCode, Stderr: clip(said), Detail: detail, Err: cause}
+}
+
+// clock is what kicad-cli puts in front of its messages.
+var clock = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d: `)
+
+// clip shortens what is quoted.
+func clip(s string) string {
+	const most = 2000
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + " ..."
+}
+
+// command shows how the user would type it.
+func command(args []string, v *view) string {
+	words := []string{"kicad-cli"}
+	for _, a := range args {
+		a = v.real(a)
+		if a == "" || strings.ContainsAny(a, " \t\n\"'\\$`*?[](){}<>|&;!#~") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// capped keeps the first maxOutput bytes and takes the rest without keeping it.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if room := maxOutput - c.Len(); room > 0 {
+		c.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+// once remembers the first success.
+func (r *Runner) once() func(context.Context) (Version, error) {
+	var mu sync.Mutex
+	var known Version
+	return func(ctx context.Context) (Version, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if known.Text != "" {
+			return known, nil
+		}
+		v, err := r.askVersion(ctx)
+		if err == nil {
+			known = v
+		}
+		return v, err
+	}
+}

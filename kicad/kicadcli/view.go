@@ -1,0 +1,207 @@
+package kicadcli
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// An Input names what kicad-cli is to look at.
+type Input struct {
+	// File is the .kicad_sch or .kicad_pcb.
+	File string
+	// Root is the folder above which the design refers to nothing, the repository as a rule: relative paths of
+	// library tables may lead up to it. Empty means the nearest folder above File with a .git, else File's own.
+	Root string
+	// Overlay replaces files by other contents, without writing them to the user's folder. Keys are slash-separated
+	// and relative to File's folder; nil content leaves the file out.
+	Overlay map[string][]byte
+}
+
+// At is the [Input] for a file as it stands.
+func At(file string) Input { return Input{File: file} }
+
+// A view is a folder that looks like the user's.
+type view struct {
+	base string // to be removed
+	root string // the user's folder that base stands for
+	dir  string // where the file is
+	file string
+	size int64 // of the KiCad files around it
+}
+
+// real puts the user's paths in the place of the view's, and takes the folder off the output's.
+func (v *view) real(s string) string {
+	if v == nil {
+		return s
+	}
+	s = strings.ReplaceAll(s, v.base, v.root)
+	return strings.ReplaceAll(s, filepath.Dir(v.base)+string(filepath.Separator), "")
+}
+
+func (v *view) out(name string) string { return filepath.Join(filepath.Dir(v.base), name) }
+
+func (v *view) close() { _ = os.RemoveAll(filepath.Dir(v.base)) }
+
+// limit is a time limit that grows with the design.
+func (v *view) limit(base, perMB time.Duration) time.Duration {
+	return base + time.Duration(float64(perMB)*float64(v.size)/(1<<20))
+}
+
+// kindOf is the extension that tells what a file is.
+func kindOf(file string) string { return filepath.Ext(file) }
+
+// Extensions of the files that are probed.
+const (
+	Schematic = ".kicad_sch"
+	Board     = ".kicad_pcb"
+)
+
+// open makes the view of an input. Lock files are left out, and so is what only git and this program use.
+func (r *Runner) open(in Input) (*view, error) {
+	file, err := filepath.Abs(in.File)
+	if err != nil {
+		return nil, &Error{Kind: BadInput, Detail: "no such path: " + in.File, Err: err}
+	}
+	if k := kindOf(file); k != Schematic && k != Board {
+		return nil, &Error{Kind: BadInput, Detail: in.File + " is neither a .kicad_sch nor a .kicad_pcb file (KiCad 5 designs must be saved by KiCad 6 or newer first)"}
+	}
+	dir := filepath.Dir(file)
+	root, err := rootOf(in.Root, dir)
+	if err != nil {
+		return nil, err
+	}
+	rel, err := filepath.Rel(root, dir)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return nil, &Error{Kind: BadInput, Detail: in.File + " is not inside " + root, Err: err}
+	}
+	if _, replaced := in.Overlay[filepath.Base(file)]; !replaced {
+		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
+			return nil, &Error{Kind: BadInput, Detail: in.File + " is not a readable file", Err: err}
+		}
+	}
+	top, err := os.MkdirTemp(filepath.Join(r.home, "views"), "")
+	if err != nil {
+		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
+	}
+	v := &view{base: filepath.Join(top, "v"), root: root}
+	v.dir = filepath.Join(v.base, rel)
+	v.file = filepath.Join(v.dir, filepath.Base(file))
+	if err := v.fill(filepath.ToSlash(rel), in.Overlay); err != nil {
+		v.close()
+		return nil, &Error{Kind: Environment, Detail: "cannot make a view of " + dir, Err: err}
+	}
+	return v, nil
+}
+
+func rootOf(root, dir string) (string, error) {
+	if root != "" {
+		abs, err := filepath.Abs(root)
+		if err != nil {
+			return "", &Error{Kind: BadInput, Detail: "no such path: " + root, Err: err}
+		}
+		return abs, nil
+	}
+	for up := dir; ; up = filepath.Dir(up) {
+		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {
+			return up, nil
+		}
+		if up == filepath.Dir(up) {
+			return dir, nil
+		}
+	}
+}
+
+// fill makes the folders that must be real, links to everything beside them, and writes the overlay.
+func (v *view) fill(project string, overlay map[string][]byte) error {
+	replaced := map[string][]byte{}
+	folders := map[string]bool{}
+	addFolder := func(p string) {
+		for ; !folders[p]; p = path.Dir(p) {
+			folders[p] = true
+		}
+	}
+	folders["."] = true
+	addFolder(project)
+	for name, data := range overlay {
+		p := path.Join(project, name)
+		if !fs.ValidPath(p) {
+			return &fs.PathError{Op: "overlay", Path: name, Err: fs.ErrInvalid}
+		}
+		replaced[p] = data
+		addFolder(path.Dir(p))
+	}
+	for folder := range folders {
+		if err := v.mirror(folder, project, folders, replaced); err != nil {
+			return err
+		}
+	}
+	for p, data := range replaced {
+		if data == nil {
+			continue
+		}
+		v.size += int64(len(data))
+		if err := os.WriteFile(filepath.Join(v.base, filepath.FromSlash(p)), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mirror makes one folder of the view.
+func (v *view) mirror(folder, project string, folders map[string]bool, replaced map[string][]byte) error {
+	from, to := filepath.Join(v.root, filepath.FromSlash(folder)), filepath.Join(v.base, filepath.FromSlash(folder))
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an overlay may add a folder
+		return err
+	}
+	for _, e := range entries {
+		p := path.Join(folder, e.Name())
+		_, skip := replaced[p]
+		if skip || folders[p] || e.Name() == ".git" || e.Name() == ".fiducial" || isLock(e.Name()) {
+			continue
+		}
+		if folder == project {
+			v.size += weigh(filepath.Join(from, e.Name()), e)
+		}
+		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isLock tells KiCad's lock files.
+func isLock(name string) bool { return strings.HasPrefix(name, "~") && strings.HasSuffix(name, ".lck") }
+
+// weigh adds up the KiCad files in a project folder and the folders right below it, for the time limit.
+func weigh(p string, e fs.DirEntry) int64 {
+	if !e.IsDir() {
+		return sizeOf(p)
+	}
+	children, _ := os.ReadDir(p)
+	var sum int64
+	for _, c := range children {
+		sum += sizeOf(filepath.Join(p, c.Name()))
+	}
+	return sum
+}
+
+func sizeOf(p string) int64 {
+	if k := kindOf(p); k != Schematic && k != Board {
+		return 0
+	}
+	st, err := os.Stat(p)
+	if err != nil || !st.Mode().IsRegular() {
+		return 0
+	}
+	return cmp.Or(st.Size(), 1)
+}
