@@ -246,13 +246,13 @@ func (m *Memory) Runs(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 			infos = append(infos, r.info(run))
 		}
 		m.mu.Unlock()
-		f.Yield(infos, yield)
+		f.Yield(infos, nil, yield)
 	}
 }
 
-// Yield sorts the runs as [Journal.Runs] says and yields those that match. It is
-// for stores.
-func (f Filter) Yield(infos []Info, yield func(Info, error) bool) {
+// Yield sorts the runs as [Journal.Runs] says and yields those that match, then
+// the names of those that could not be described. It is for stores.
+func (f Filter) Yield(infos []Info, bad map[string]error, yield func(Info, error) bool) {
 	slices.SortFunc(infos, func(a, b Info) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.Run, b.Run))
 	})
@@ -262,10 +262,15 @@ func (f Filter) Yield(infos []Info, yield func(Info, error) bool) {
 			continue
 		}
 		if f.Limit > 0 && n == f.Limit {
-			return
+			break
 		}
 		n++
 		if !yield(i, nil) {
+			return
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(bad)) {
+		if !yield(Info{Run: run}, bad[run]) {
 			return
 		}
 	}

@@ -1,0 +1,270 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
+)
+
+type folderLease struct {
+	folder *Folder
+	run    string
+	epoch  uint64
+	lost   chan struct{}
+
+	mu    sync.Mutex
+	lock  *lockfile.Lock // nil when the lease has ended
+	file  diskFile
+	tail  int64 // where the next append goes
+	head  uint64
+	taken map[string]bool
+	blobs map[string]bool // digests that are durable
+}
+
+// Acquire implements [Journal]. It reads the whole log and checks every sum, so
+// that nobody goes on from a log that is damaged.
+func (f *Folder) Acquire(ctx context.Context, run, owner string) (_ Lease, err error) {
+	if err := f.enter(ctx, "acquire", run, true); err != nil {
+		return nil, err
+	}
+	if _, err := f.scan(run); err != nil {
+		return nil, err
+	}
+	lock, err := f.lock("acquire", run)
+	if err != nil {
+		return nil, err
+	}
+	l := &folderLease{
+		folder: f, run: run, lost: make(chan struct{}), lock: lock,
+		taken: make(map[string]bool), blobs: make(map[string]bool),
+	}
+	if err := l.load(ctx, owner); err != nil {
+		return nil, errors.Join(err, l.end())
+	}
+	f.mu.Lock()
+	closed := f.closed
+	if !closed {
+		f.leases[l] = struct{}{}
+	}
+	f.mu.Unlock()
+	if closed {
+		return nil, errors.Join(&Error{Kind: KindClosed, Op: "acquire", Run: run}, l.end())
+	}
+	return l, nil
+}
+
+// load reads the log up to its last whole append, drops what stands behind it and
+// counts the epoch.
+func (l *folderLease) load(ctx context.Context, owner string) error {
+	file, err := l.folder.disk.Open(l.run+logSuffix, os.O_RDWR)
+	if err != nil {
+		return storeError("acquire", l.run, err)
+	}
+	l.file = file
+	s := newScan(file, l.run, l.run+logSuffix)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		group, err := s.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if errors.Is(err, errTorn) {
+			if err := l.folder.dropTail(file, l.run, s.where, s.end); err != nil {
+				return err
+			}
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.keep(s, group); err != nil {
+			return err
+		}
+	}
+	if s.seq == 0 {
+		return &Error{Kind: KindNotFound, Op: "acquire", Run: l.run}
+	}
+	l.tail, l.head = s.end, s.seq
+	note, err := l.lock.Note()
+	if err != nil {
+		return storeError("acquire", l.run, err)
+	}
+	l.epoch = max(s.epoch, readHolder(note).Epoch) + 1
+	note, err = json.Marshal(holder{Epoch: l.epoch, Owner: owner, PID: os.Getpid()})
+	if err != nil {
+		return storeError("acquire", l.run, err)
+	}
+	if err := l.lock.SetNote(note); err != nil {
+		return storeError("acquire", l.run, err)
+	}
+	return nil
+}
+
+// keep remembers which outside inputs the records took.
+func (l *folderLease) keep(s *scan, group []raw) error {
+	for _, r := range group {
+		if r.head.Seq == 1 {
+			rec, err := l.folder.decode(s, r)
+			if err != nil {
+				return err
+			}
+			if rec.Run != l.run {
+				return s.locate(damaged("it is the log of run %q", rec.Run), r.offset, 1)
+			}
+		}
+		if r.head.Kind != "step" || !mayTake(r.data) {
+			continue
+		}
+		rec, err := l.folder.decode(s, r)
+		if err != nil {
+			return err
+		}
+		for _, key := range inboxKeys(rec.Body) {
+			l.taken[key] = true
+		}
+	}
+	return nil
+}
+
+// dropTail cuts an unfinished append off and reports it.
+func (f *Folder) dropTail(file diskFile, run, name string, end int64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return storeError("acquire", run, err)
+	}
+	if err := file.Truncate(end); err != nil {
+		return storeError("acquire", run, err)
+	}
+	if err := file.Sync(); err != nil {
+		return storeError("acquire", run, err)
+	}
+	if f.opts.OnTorn != nil {
+		f.opts.OnTorn(run, name, info.Size()-end)
+	}
+	return nil
+}
+
+func (l *folderLease) Run() string           { return l.run }
+func (l *folderLease) Epoch() uint64         { return l.epoch }
+func (l *folderLease) Lost() <-chan struct{} { return l.lost }
+
+func (l *folderLease) Head() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head
+}
+
+// Append implements [Lease].
+func (l *folderLease) Append(ctx context.Context, state Mark, bodies ...Body) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := CheckBodies(l.run, bodies); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lock == nil {
+		return &Error{Kind: KindFenced, Op: "append", Run: l.run}
+	}
+	keys := InboxKeys(bodies...)
+	if err := CheckTaken(l.run, keys, func(key string) bool { return l.taken[key] }); err != nil {
+		return err
+	}
+	lines, blobs, err := EncodeAppend(l.run, l.head, l.epoch, time.Now().UTC(), state, bodies)
+	if err != nil {
+		return err
+	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	if err := l.folder.putBlobs(l.run, blobs, l.blobs); err != nil {
+		return storeError("append", l.run, err)
+	}
+	var text []byte
+	for _, e := range lines {
+		text = append(append(text, e.Line...), '\n')
+	}
+	if err := l.write(text); err != nil {
+		return err
+	}
+	l.head += uint64(len(bodies))
+	for _, key := range keys {
+		l.taken[key] = true
+	}
+	return nil
+}
+
+// check finds out whether somebody else wrote, which the lock should prevent:
+// a person may have removed the lock file, or edited the log.
+func (l *folderLease) check() error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return storeError("append", l.run, err)
+	}
+	why := ""
+	switch {
+	case !l.lock.Valid():
+		why = "the lock file was removed or replaced"
+	case info.Size() != l.tail:
+		why = fmt.Sprintf("the log has %d bytes where this lease left %d", info.Size(), l.tail)
+	default:
+		return nil
+	}
+	return &Error{Kind: KindFenced, Op: "append", Run: l.run, Err: errors.Join(errors.New(why), l.finish())}
+}
+
+// write appends the text and makes it durable. What is written in part is taken
+// back. After a failed sync nobody knows what the disk has, not even by reading
+// the file, and it is given up.
+func (l *folderLease) write(text []byte) error {
+	if _, err := l.file.WriteAt(text, l.tail); err != nil {
+		if back := l.file.Truncate(l.tail); back != nil {
+			return &Error{Kind: KindUncertain, Op: "append", Run: l.run, Err: errors.Join(err, back, l.finish())}
+		}
+		return storeError("append", l.run, err)
+	}
+	if err := l.file.Sync(); err != nil {
+		return &Error{Kind: KindUncertain, Op: "append", Run: l.run, Err: errors.Join(err, l.finish())}
+	}
+	l.tail += int64(len(text))
+	return nil
+}
+
+// Release implements [Lease].
+func (l *folderLease) Release(context.Context) error {
+	l.folder.mu.Lock()
+	delete(l.folder.leases, l)
+	l.folder.mu.Unlock()
+	return l.end()
+}
+
+func (l *folderLease) end() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.finish()
+}
+
+// finish ends the lease. It needs l.mu.
+func (l *folderLease) finish() error {
+	if l.lock == nil {
+		return nil
+	}
+	close(l.lost)
+	var err error
+	if l.file != nil {
+		err = l.file.Close()
+	}
+	err = errors.Join(err, l.lock.Free())
+	l.lock = nil
+	return err
+}
