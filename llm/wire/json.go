@@ -161,3 +161,47 @@ func appendEscape(dst []byte, c byte) []byte {
 	}
 	return append(dst, "\uFFFD"...)
 }
+
+// Repair makes JSON that Go accepts fit for servers that are stricter: bytes that
+// are no UTF-8 and halves of surrogate pairs in escapes become U+FFFD. Everything
+// else stays as it is, byte for byte.
+func Repair(raw string) string {
+	raw = UTF8(raw)
+	if !strings.Contains(raw, `\ud`) && !strings.Contains(raw, `\uD`) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' || i+1 >= len(raw) {
+			out = append(out, raw[i])
+			i++
+			continue
+		}
+		n := 2 // an escape of one character
+		if unit, ok := surrogate(raw[i:]); ok {
+			n = 6
+			low, pair := surrogate(raw[i+6:])
+			if unit >= 0xDC00 || !pair || low < 0xDC00 {
+				out = append(out, `\ufffd`...)
+				i += n
+				continue
+			}
+			n = 12
+		}
+		out = append(out, raw[i:i+n]...)
+		i += n
+	}
+	return string(out)
+}
+
+// surrogate reads an escape of half a surrogate pair at the start of s.
+func surrogate(s string) (uint16, bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil || n < 0xD800 || n > 0xDFFF {
+		return 0, false
+	}
+	return uint16(n), true
+}

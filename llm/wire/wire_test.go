@@ -181,3 +181,18 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+func TestRepair(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a": "\ud83d\ude00", "b":1.0}`: `{"a": "\ud83d\ude00", "b":1.0}`,
+		`{"a":"\ud83d"}`:                 `{"a":"\ufffd"}`,
+		`{"a":"\uDE00x"}`:                `{"a":"\ufffdx"}`,
+		`{"a":"\ud83d\ud83d\ude00"}`:     `{"a":"\ufffd\ud83d\ude00"}`,
+		`{"a":"\\ud83d"}`:                `{"a":"\\ud83d"}`,
+		"{\"a\":\"\xff\"}":               "{\"a\":\"\uFFFD\"}",
+	} {
+		if got := Repair(in); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
