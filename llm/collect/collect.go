@@ -83,6 +83,14 @@ func (c *Collector) Usage() llm.Usage { return c.usage }
 // Begun reports whether any block was opened.
 func (c *Collector) Begun() bool { return len(c.blocks) > 0 }
 
+// Kind is what block index is; text when it was never opened.
+func (c *Collector) Kind(index int) llm.BlockKind {
+	if b := c.find(index); b != nil {
+		return b.start.Kind
+	}
+	return llm.BlockText
+}
+
 // Reply returns the reply. Before [llm.Finish] came it is an [*llm.Error] of
 // class stream_incomplete.
 func (c *Collector) Reply() (Reply, error) {

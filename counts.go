@@ -1,0 +1,47 @@
+package fiducial
+
+import (
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+)
+
+// counts is what limits are held against and outcomes report. The numbers of a
+// run span pause and resume, in this process or another (E-21).
+type counts struct {
+	turns, requests, batches int // of the run
+	lifetime                 int // replies since the engine, or its journal, began
+	usage                    llm.Usage
+	stop                     llm.StopReason
+}
+
+func (c *counts) newRun() { *c = counts{lifetime: c.lifetime} }
+
+func (c *counts) reply(m llm.Message, u llm.Usage) {
+	c.turns++
+	c.lifetime++
+	c.requests++
+	c.usage = c.usage.Plus(u)
+	c.stop = m.Stop
+	if m.CountCalls() > 0 {
+		c.batches++
+	}
+}
+
+func (c *counts) broken(u llm.Usage) {
+	c.requests++
+	c.usage = c.usage.Plus(u)
+}
+
+// replay counts what an input of the journal stands for.
+func (c *counts) replay(in machine.Input) {
+	if g, ok := in.(machine.Generated); ok {
+		c.reply(g.Message, g.Usage)
+	}
+}
+
+func (c *counts) tokens() int64 { return c.usage.Input.Plus(c.usage.Output).Value() }
+
+func (c *core) outcome(reason Reason) Outcome {
+	n := &c.counts
+	return Outcome{Reason: reason, Stop: n.stop, Usage: n.usage, Turns: n.turns, Requests: n.requests, Batches: n.batches}
+}

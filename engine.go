@@ -1,0 +1,281 @@
+package fiducial
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// An Engine is one that can be edited: its prompt, tools and history may change.
+// [Engine.Lock] commits them as the prefix of every later request and gives a
+// [Locked], after which this handle answers every call with [ErrStale].
+//
+// An Engine and a Locked may be used from several goroutines; one run goes on at
+// a time.
+type Engine struct{ handle }
+
+// A Locked is an engine with a committed prefix: turns can be added, and nothing
+// before them can change. [Locked.Unlock] gives the prefix up.
+type Locked struct{ handle }
+
+// A handle is one owner of a core at a time; see core.owner.
+type handle struct {
+	core *core
+	gen  uint64
+}
+
+// core is what Engine and Locked share. mu guards all of it while no run goes
+// on; during a run it belongs to the run's goroutine, but for the fields of
+// inbox, which has a lock of its own.
+type core struct {
+	mu      sync.Mutex
+	gen     uint64 // of the handle that may be used
+	running bool
+	view    []llm.Message // the history as others see it during a run
+
+	cfg    config
+	client llm.Client
+	exec   tool.Executor
+	server *tool.Server // nil with an executor of the caller's
+
+	state  machine.State
+	lock   lock  // the committed prefix
+	store  store // journal and checkpoint
+	counts counts
+	guard  loopGuard
+	meter  meter
+	audit  cacheAudit
+	pruner pruner
+	inbox  inbox
+
+	seq         uint64 // of the last event
+	sent        int    // messages of the history that a request has held
+	noticed     machine.OperationID
+	extra       []llm.Message // what hooks want added at the next boundary
+	observerErr error
+	stream      EventSink // of Stream, beside cfg.sink
+}
+
+// New puts an engine together. Mistakes in the options show at [Engine.Lock].
+// The client is used by one request at a time.
+func New(client llm.Client, opts ...Option) *Engine {
+	c := &core{client: client}
+	for _, opt := range opts {
+		opt(&c.cfg)
+	}
+	c.cfg.retry = c.cfg.retry.withDefaults()
+	c.cfg.grace = max(cmp.Or(c.cfg.grace, DefaultGrace), 0)
+	c.cfg.loop = cmp.Or(c.cfg.loop, 3)
+	c.cfg.owner = cmp.Or(c.cfg.owner, "fiducial")
+	c.exec = c.cfg.executor
+	if c.exec == nil {
+		c.server = c.cfg.server
+		if c.server == nil {
+			c.server = &tool.Server{}
+		}
+		c.exec = c.server
+	}
+	c.store.init(c.cfg)
+	return &Engine{handle{c, 0}}
+}
+
+// use locks the core for one call of the handle. Done must be called.
+func (h handle) use(op string) (c *core, done func(), err error) {
+	c = h.core
+	c.mu.Lock()
+	switch {
+	case c.gen != h.gen:
+		err = fail(KindStale, op, nil, "the engine was locked or unlocked; use the handle that this gave")
+	case c.running:
+		err = fail(KindBusy, op, nil, "a run is going on; wait for it, or cancel its context")
+	}
+	if err != nil {
+		c.mu.Unlock()
+		return nil, nil, err
+	}
+	return c, c.mu.Unlock, nil
+}
+
+// Server is the engine's tool server. It is nil when the engine was given an
+// executor. While the engine is locked the server refuses to change the list of
+// tools.
+func (h handle) Server() *tool.Server { return h.core.server }
+
+// History is the conversation so far. It must not be changed. During a run it is
+// what the run began with or later.
+func (h handle) History() []llm.Message {
+	h.core.mu.Lock()
+	defer h.core.mu.Unlock()
+	if h.core.running {
+		return h.core.view
+	}
+	return h.core.state.History()
+}
+
+// Lock commits system prompt, tools and history as the prefix of every later
+// request. The error is of kind configuration or stale, and then the engine stays
+// as it was.
+func (e *Engine) Lock() (*Locked, error) {
+	const op = "lock"
+	c, done, err := e.use(op)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := c.configure(op); err != nil {
+		return nil, err
+	}
+	if err := c.commitPrefix(op); err != nil {
+		return nil, err
+	}
+	c.gen++
+	return &Locked{handle{c, c.gen}}, nil
+}
+
+// Unlock gives the prefix up. Between two parts of a paused run this is the way
+// to replace the history.
+func (l *Locked) Unlock() (*Engine, error) {
+	c, done, err := l.use("unlock")
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	c.lock.release()
+	c.gen++
+	return &Engine{handle{c, c.gen}}, nil
+}
+
+// configure checks the options and installs the history, once.
+func (c *core) configure(op string) error {
+	cfg := &c.cfg
+	switch {
+	case c.client == nil:
+		return fail(KindConfig, op, nil, "New was given no client")
+	case cfg.executor != nil && (len(cfg.tools) > 0 || cfg.server != nil):
+		return fail(KindConfig, op, nil, "WithExecutor cannot be combined with WithTools or WithServer")
+	case cfg.journal != nil && cfg.run == "":
+		return fail(KindConfig, op, nil, "WithJournal needs the run's name")
+	case cfg.durable && (cfg.journal == nil || cfg.journal.Promise() != journal.Durable):
+		return fail(KindConfig, op, nil, "WithDurable needs a journal that is durable; this one forgets when the process ends")
+	}
+	if k, ok := c.client.(llm.Checker); ok {
+		if problems := k.Check(cfg.settings); len(problems) > 0 {
+			return fail(KindConfig, op, nil, "the model cannot do what the settings ask for: %q", problems)
+		}
+	}
+	if len(cfg.tools) > 0 {
+		if err := c.server.Register(cfg.tools...); err != nil {
+			return fail(KindConfig, op, err, "")
+		}
+		cfg.tools = nil
+	}
+	if len(cfg.history) > 0 {
+		if err := c.step(op, machine.ReplaceContext{Messages: c.maskAll(cfg.history)}); err != nil {
+			return fail(KindConfig, op, err, "WithHistory")
+		}
+		cfg.history = nil
+	}
+	if n := cfg.truncations; n != nil {
+		if err := c.step(op, machine.SetTruncationCap{N: *n}); err != nil {
+			return fail(KindConfig, op, err, "WithTruncationCap")
+		}
+		cfg.truncations = nil
+	}
+	return nil
+}
+
+// Append adds a message to the history. Only user messages can be added; a whole
+// conversation is installed by ReplaceHistory.
+func (e *Engine) Append(ctx context.Context, m llm.Message) error {
+	return e.edit(ctx, "append", func(c *core) machine.Input { return machine.AppendInput{Message: c.mask(m)} })
+}
+
+// ReplaceHistory installs a whole conversation. In a paused run the pending
+// request will be made of it (S-31); while calls are pending it is refused.
+func (e *Engine) ReplaceHistory(ctx context.Context, messages []llm.Message) error {
+	return e.edit(ctx, "replace history", func(c *core) machine.Input {
+		masked := c.maskAll(messages)
+		if c.state.Idle() {
+			return machine.ReplaceContext{Messages: masked}
+		}
+		return machine.ReplaceAtBoundary{Messages: masked}
+	})
+}
+
+// Truncate keeps the first n messages.
+func (e *Engine) Truncate(ctx context.Context, n int) error {
+	return e.edit(ctx, "truncate", func(*core) machine.Input { return machine.Truncate{Len: n} })
+}
+
+// SetSystem changes the system prompt.
+func (e *Engine) SetSystem(text string) error {
+	c, done, err := e.use("set system")
+	if err != nil {
+		return err
+	}
+	defer done()
+	c.cfg.system = text
+	c.audit.forget(CachePrefixEdited)
+	return nil
+}
+
+// SetTurnLimit changes the limit of WithTurnLimit; a negative n means none.
+func (e *Engine) SetTurnLimit(n int) error {
+	c, done, err := e.use("set turn limit")
+	if err != nil {
+		return err
+	}
+	defer done()
+	c.cfg.turns = &n
+	if n < 0 {
+		c.cfg.turns = nil
+	}
+	return nil
+}
+
+func (e *Engine) edit(ctx context.Context, op string, input func(*core) machine.Input) error {
+	c, done, err := e.use(op)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.configure(op); err != nil {
+		return err
+	}
+	if err := c.step(op, input(c)); err != nil {
+		return err
+	}
+	c.sent = min(c.sent, c.state.Len())
+	c.meter.forget()
+	c.pruner = pruner{}
+	c.audit.forget(CachePrefixEdited)
+	if c.store.lease == nil {
+		return nil // the journal is opened by the first run
+	}
+	return c.store.flush(ctx, op, &c.state)
+}
+
+// Run locks the engine and runs it; see [Locked.Run].
+func (e *Engine) Run(ctx context.Context, in ...llm.Message) (*Locked, Outcome, error) {
+	l, err := e.Lock()
+	if err != nil {
+		return nil, Outcome{Reason: Failed}, err
+	}
+	out, err := l.Run(ctx, in...)
+	return l, out, err
+}
+
+// Close ends the engine's hold on its run in the journal.
+func (h handle) Close(ctx context.Context) error {
+	c, done, err := h.use("close")
+	if err != nil {
+		return err
+	}
+	defer done()
+	return c.store.close(ctx)
+}

@@ -1,0 +1,144 @@
+package fiducial
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+)
+
+// A Kind is what a caller may branch on.
+type Kind string
+
+// The kinds of [Error].
+const (
+	KindConfig        Kind = "configuration"  // the engine cannot be used as it was put together
+	KindStale         Kind = "stale handle"   // the engine was locked or unlocked away from this handle
+	KindBusy          Kind = "busy"           // a run is going on
+	KindNothing       Kind = "nothing to do"  // there is nothing to resume
+	KindPrefix        Kind = "prefix changed" // the request would not begin with the committed prefix
+	KindGeneration    Kind = "generation"     // the model gave no reply
+	KindContextWindow Kind = "context window" // the conversation does not fit the model
+	KindCancelled     Kind = "cancelled"      // the caller's context ended
+	KindAborted       Kind = "aborted"        // an interceptor stopped the run
+	KindInterceptor   Kind = "interceptor"    // an interceptor failed
+	KindHistory       Kind = "history append" // an observer refused a message
+	KindState         Kind = "state"          // the machine refused an input
+	KindJournal       Kind = "journal"        // the journal could not store or read
+	KindFenced        Kind = "superseded"     // another process owns the run now
+	KindCheckpoint    Kind = "checkpoint"     // the checkpoint function failed
+	KindNotice        Kind = "notice"         // the notice function failed
+)
+
+// Errors to compare with by errors.Is, one for each kind.
+var (
+	ErrConfig        error = sentinel(KindConfig)
+	ErrStale         error = sentinel(KindStale)
+	ErrBusy          error = sentinel(KindBusy)
+	ErrNothing       error = sentinel(KindNothing)
+	ErrPrefix        error = sentinel(KindPrefix)
+	ErrGeneration    error = sentinel(KindGeneration)
+	ErrContextWindow error = sentinel(KindContextWindow)
+	ErrCancelled     error = sentinel(KindCancelled)
+	ErrAborted       error = sentinel(KindAborted)
+	ErrInterceptor   error = sentinel(KindInterceptor)
+	ErrHistory       error = sentinel(KindHistory)
+	ErrState         error = sentinel(KindState)
+	ErrJournal       error = sentinel(KindJournal)
+	ErrFenced        error = sentinel(KindFenced)
+	ErrCheckpoint    error = sentinel(KindCheckpoint)
+	ErrNotice        error = sentinel(KindNotice)
+)
+
+type sentinel Kind
+
+func (s sentinel) Error() string { return "fiducial: " + string(s) }
+
+// Advice says what a caller can do about an error (S-134).
+type Advice string
+
+// The pieces of advice.
+const (
+	AdviceRetry    Advice = "retry"             // the same may work later
+	AdviceOmitLast Advice = "omit last message" // the conversation is too large
+	AdviceStop     Advice = "stop"              // it will not work like this
+)
+
+// An Error is how an engine fails. The history is sendable after every error.
+type Error struct {
+	Kind   Kind
+	Op     string // what was being done: lock, run, resume, ...
+	Detail string
+	Err    error // the cause; may be nil
+}
+
+func (e *Error) Error() string {
+	s := "fiducial: "
+	if e.Op != "" {
+		s += e.Op + ": "
+	}
+	s += string(e.Kind)
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrCancelled) and the like work.
+func (e *Error) Is(target error) bool {
+	s, ok := target.(sentinel)
+	return ok && Kind(s) == e.Kind
+}
+
+// Advice says what to do about the error.
+func (e *Error) Advice() Advice {
+	switch e.Kind {
+	case KindContextWindow:
+		return AdviceOmitLast
+	case KindGeneration, KindCancelled, KindBusy:
+		return AdviceRetry
+	case KindConfig, KindStale, KindNothing, KindPrefix, KindAborted, KindInterceptor, KindHistory,
+		KindState, KindJournal, KindFenced, KindCheckpoint, KindNotice:
+		return AdviceStop
+	}
+	return AdviceStop
+}
+
+func fail(kind Kind, op string, err error, format string, args ...any) *Error {
+	e := &Error{Kind: kind, Op: op, Err: err}
+	if format != "" {
+		e.Detail = fmt.Sprintf(format, args...)
+	}
+	return e
+}
+
+// stateError reports an input that the machine refused, which is the engine's
+// own mistake or that of a journal from elsewhere.
+func stateError(op string, err error) *Error {
+	if errors.Is(err, machine.ErrInvalidResponse) {
+		return &Error{Kind: KindGeneration, Op: op, Err: err}
+	}
+	return &Error{Kind: KindState, Op: op, Err: err}
+}
+
+func journalError(op string, err error) *Error {
+	if errors.Is(err, journal.ErrFenced) {
+		return fail(KindFenced, op, err, "another process took the run over; nothing more was done here")
+	}
+	return &Error{Kind: KindJournal, Op: op, Err: err}
+}
+
+// generationError wraps what a client or a guard of the stream reported.
+func generationError(op string, err error) *Error {
+	if llm.ClassOf(err) == llm.ClassContextOverflow {
+		return &Error{Kind: KindContextWindow, Op: op, Err: err}
+	}
+	return &Error{Kind: KindGeneration, Op: op, Err: err}
+}

@@ -1,0 +1,135 @@
+package fiducial
+
+import (
+	"github.com/fiducial-dev/fiducial/llm"
+)
+
+// An Estimate is how many tokens the first messages of a history take, with
+// system prompt and tools (E-175).
+type Estimate struct {
+	Tokens int64
+	Source EstimateSource
+}
+
+// An EstimateSource says what an [Estimate] rests on.
+type EstimateSource uint8
+
+// The sources, from weak to strong.
+const (
+	EstimateNoData       EstimateSource = iota // four bytes a token
+	EstimateExtrapolated                       // beyond the last measured length
+	EstimateInterpolated                       // between, or before, measured lengths
+	EstimateMeasured                           // a provider stated it for this length
+)
+
+// bytesPerToken is the rule of thumb where nothing was measured.
+const bytesPerToken = 4
+
+// meter measures a history that only grows: the bytes up to each message, and
+// what providers said of some lengths. It looks at every message once.
+type meter struct {
+	bytes   []int64 // bytes[i] is the size of the first i messages; bytes[0] is 0
+	records []usageRecord
+}
+
+// usageRecord ties a usage to the length of the history at its request (E-174).
+type usageRecord struct {
+	n      int
+	tokens int64
+}
+
+// grow measures the messages that are new.
+func (m *meter) grow(history []llm.Message) {
+	if len(m.bytes) == 0 {
+		m.bytes = append(m.bytes, 0)
+	}
+	for i := len(m.bytes) - 1; i < len(history); i++ {
+		m.bytes = append(m.bytes, m.bytes[i]+messageBytes(history[i]))
+	}
+}
+
+// forget drops what is not true of a replaced history.
+func (m *meter) forget() { *m = meter{} }
+
+// record remembers what a provider said. A measure that contradicts a longer or
+// shorter one (a projection dropped something) replaces it, so that estimates
+// never decrease as a prefix grows.
+func (m *meter) record(n int, tokens int64) {
+	for k := len(m.records); k > 0; k-- {
+		if last := m.records[k-1]; last.n >= n || last.tokens > tokens {
+			m.records = m.records[:k-1]
+			continue
+		}
+		break
+	}
+	m.records = append(m.records, usageRecord{n, tokens})
+}
+
+// estimate is for the first n messages.
+func (m *meter) estimate(n int) Estimate {
+	n = min(n, len(m.bytes)-1)
+	if n <= 0 {
+		return Estimate{0, EstimateMeasured}
+	}
+	if len(m.records) == 0 {
+		return Estimate{m.bytes[n] / bytesPerToken, EstimateNoData}
+	}
+	before := usageRecord{}
+	for i := len(m.records) - 1; i >= 0; i-- {
+		r := m.records[i]
+		switch {
+		case r.n == n:
+			return Estimate{r.tokens, EstimateMeasured}
+		case r.n < n && i == len(m.records)-1:
+			return Estimate{r.tokens + (m.bytes[n]-m.bytes[r.n])/bytesPerToken, EstimateExtrapolated}
+		case r.n < n:
+			return m.between(r, m.records[i+1], n)
+		}
+	}
+	return m.between(before, m.records[0], n)
+}
+
+// between interpolates by bytes.
+func (m *meter) between(a, b usageRecord, n int) Estimate {
+	span := m.bytes[b.n] - m.bytes[a.n]
+	if span <= 0 {
+		return Estimate{a.tokens, EstimateInterpolated}
+	}
+	part := float64(m.bytes[n]-m.bytes[a.n]) / float64(span)
+	return Estimate{a.tokens + int64(part*float64(b.tokens-a.tokens)), EstimateInterpolated}
+}
+
+// messageBytes is about the size of the message on the wire.
+func messageBytes(m llm.Message) int64 {
+	n := 16
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Text:
+			n += 24 + len(p.Text)
+		case llm.Thinking:
+			n += 24 + len(p.Text) + len(p.Opaque.Data)
+		case llm.System:
+			n += 24 + len(p.Text)
+		case llm.Call:
+			n += 48 + len(p.Name) + len(p.Args) + len(p.ID)
+		case llm.Result:
+			n += 48 + len(p.Summary) + len(p.Content) + len(p.CallID)
+			for _, i := range p.Images {
+				n += len(i.Data)
+			}
+		case llm.Image:
+			n += 48 + len(p.Data)
+		}
+	}
+	return int64(n)
+}
+
+// Estimate is how many tokens a request of the first n messages would take.
+func (h handle) Estimate(n int) Estimate {
+	h.core.mu.Lock()
+	defer h.core.mu.Unlock()
+	if !h.core.running {
+		h.core.meter.grow(h.core.state.History())
+	}
+	return h.core.meter.estimate(n)
+}

@@ -1,0 +1,69 @@
+package fiducial
+
+import (
+	"fmt"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
+
+// loopGuard watches for a model that makes the same calls and gets the same
+// results again and again. It tells the model once, then stops the run.
+type loopGuard struct {
+	same int    // batches in a row that equal the one before
+	last int    // history index of the last batch's results
+	tell string // what to tell the model at the next boundary
+	told bool
+	stop bool
+}
+
+// batch looks at the batch that the history ends with.
+func (g *loopGuard) batch(limit int, history []llm.Message) {
+	n := len(history)
+	if limit < 2 || n < 2 || history[n-1].Role != llm.RoleTool {
+		return
+	}
+	prev := g.last
+	g.last = n - 1
+	if prev < 1 || prev >= n-1 || !sameBatch(history[prev-1], history[prev], history[n-2], history[n-1]) {
+		*g = loopGuard{last: n - 1}
+		return
+	}
+	if g.same++; g.same+1 < limit {
+		return
+	}
+	if g.told {
+		g.stop = true
+		return
+	}
+	g.told = true
+	g.tell = fmt.Sprintf("You have made the same calls %d times in a row, and the results were the same each time. "+
+		"Making them again will change nothing: do something else, or say what stands in the way.", limit)
+}
+
+func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
+	if calls1.CountCalls() != calls2.CountCalls() || len(results1.Parts) != len(results2.Parts) {
+		return false
+	}
+	for i, a := range calls1.Calls() {
+		if b := callAt(calls2, i); a.Name != b.Name || a.Args != b.Args {
+			return false
+		}
+	}
+	for i := range results1.Parts {
+		a, ok1 := results1.Parts[i].(llm.Result)
+		b, ok2 := results2.Parts[i].(llm.Result)
+		if !ok1 || !ok2 || a.Status != b.Status || a.Summary != b.Summary || a.Content != b.Content {
+			return false
+		}
+	}
+	return true
+}
+
+func callAt(m llm.Message, ordinal int) llm.Call {
+	for i, c := range m.Calls() {
+		if i == ordinal {
+			return c
+		}
+	}
+	return llm.Call{}
+}

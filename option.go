@@ -1,0 +1,167 @@
+package fiducial
+
+import (
+	"context"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// DefaultGrace is how long calls may go on after a cancel.
+const DefaultGrace = 2 * time.Second
+
+// An Option sets up an [Engine].
+type Option func(*config)
+
+type config struct {
+	system       string
+	server       *tool.Server
+	tools        []tool.Tool
+	executor     tool.Executor
+	history      []llm.Message
+	settings     llm.Settings
+	journal      journal.Journal
+	run, owner   string
+	labels       map[string]string
+	durable      bool
+	interceptors []Interceptor
+	observers    []func(llm.Message) error
+	sink         EventSink
+	trace        TraceContext
+	checkpoint   func(machine.Checkpoint) error
+	notice       func(ctx context.Context, history []llm.Message) (string, error)
+	retry        RetryPolicy
+	grace        time.Duration
+	timeout      time.Duration
+	turns        *int
+	tokens       int64
+	loop         int
+	truncations  *int
+	masker       Masker
+	prune        *PruneConfig
+	cacheKey     string
+	sequential   bool
+}
+
+// WithSystem sets the system prompt.
+func WithSystem(text string) Option { return func(c *config) { c.system = text } }
+
+// WithTools adds tools to the engine's own server, see [Engine.Server].
+func WithTools(tools ...tool.Tool) Option {
+	return func(c *config) { c.tools = append(c.tools, tools...) }
+}
+
+// WithServer gives the tool server, for several engines to share.
+func WithServer(s *tool.Server) Option { return func(c *config) { c.server = s } }
+
+// WithExecutor gives another way to run calls than a [tool.Server]. It cannot be
+// combined with WithTools or WithServer.
+func WithExecutor(x tool.Executor) Option { return func(c *config) { c.executor = x } }
+
+// WithHistory sets the conversation to begin with. It must be valid context, see
+// [machine.ValidateContext].
+func WithHistory(messages ...llm.Message) Option {
+	return func(c *config) { c.history = messages }
+}
+
+// WithSettings shapes how the model answers.
+func WithSettings(s llm.Settings) Option { return func(c *config) { c.settings = s } }
+
+// WithJournal stores the run in j under the name run. When the run exists, the
+// first Run, Resume or Open takes it up where it stands.
+func WithJournal(j journal.Journal, run string) Option {
+	return func(c *config) { c.journal, c.run = j, run }
+}
+
+// WithDurable refuses a journal that does not promise that what it stored
+// survives the process.
+func WithDurable() Option { return func(c *config) { c.durable = true } }
+
+// WithOwner names the holder of the run for those who find it held. Without it
+// the name is "fiducial".
+func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
+
+// WithLabels are words to find the run by in its journal.
+func WithLabels(labels map[string]string) Option { return func(c *config) { c.labels = labels } }
+
+// WithInterceptor adds interceptors behind those given before.
+func WithInterceptor(i ...Interceptor) Option {
+	return func(c *config) { c.interceptors = append(c.interceptors, i...) }
+}
+
+// WithObserver adds a function that sees every message before it becomes history
+// and may refuse it; then the run ends with an error of kind history append and
+// the message is not added (E-198).
+func WithObserver(f func(llm.Message) error) Option {
+	return func(c *config) { c.observers = append(c.observers, f) }
+}
+
+// WithEvents sends the events to sink.
+func WithEvents(sink EventSink) Option { return func(c *config) { c.sink = sink } }
+
+// WithTrace sets the trace context of the events.
+func WithTrace(t TraceContext) Option { return func(c *config) { c.trace = t } }
+
+// WithCheckpoint calls f at the points of S-84: after input was added, before a
+// request, after a reply, before calls start, after their results, and at the
+// end. When f fails the run stops before the next effect, and
+// [Locked.Checkpoint] tries again. It is for callers with a store of their own.
+func WithCheckpoint(f func(machine.Checkpoint) error) Option {
+	return func(c *config) { c.checkpoint = f }
+}
+
+// WithNotice asks f before every generation for a text for the model; empty
+// means none. It is asked once for a generation, not for its retries, and it must
+// return when its context ends (S-113 to S-119).
+func WithNotice(f func(ctx context.Context, history []llm.Message) (string, error)) Option {
+	return func(c *config) { c.notice = f }
+}
+
+// WithRetry sets how failed requests are sent again.
+func WithRetry(p RetryPolicy) Option { return func(c *config) { c.retry = p } }
+
+// WithGrace sets how long calls may go on after a cancel; the default is
+// [DefaultGrace]. A negative value means no grace.
+func WithGrace(d time.Duration) Option { return func(c *config) { c.grace = d } }
+
+// WithRequestTimeout limits each attempt of a request, from sending it to the
+// last event. An attempt that runs out counts as failed and is retried. Zero
+// means no limit.
+func WithRequestTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// WithTurnLimit ends a run as [LimitReached] before the request that would follow
+// n replies; the calls of the last reply still run (E-30). 0 sends no request.
+func WithTurnLimit(n int) Option { return func(c *config) { c.turns = &n } }
+
+// WithTokenBudget ends a run as [LimitReached] before the request that would
+// follow n tokens of input and output, summed over the run's requests.
+func WithTokenBudget(n int64) Option { return func(c *config) { c.tokens = n } }
+
+// WithLoopGuard watches for replies that make the same calls and get the same
+// results n times in a row: the model is told once, and the next time the run
+// ends as [LimitReached] with [LimitLoop]. The default is 3; less than 2 turns it off.
+func WithLoopGuard(n int) Option { return func(c *config) { c.loop = n } }
+
+// WithTruncationCap sets how many replies in a row that were cut at the output
+// limit are continued; the default is [machine.DefaultMaxTruncatedResumes].
+func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = &n } }
+
+// WithMask takes secrets out of everything before it becomes history.
+func WithMask(m Masker) Option { return func(c *config) { c.masker = m } }
+
+// WithCacheKey groups requests for providers that take such a key.
+func WithCacheKey(key string) Option { return func(c *config) { c.cacheKey = key } }
+
+// WithSequentialCalls runs the calls of a reply one at a time, in order.
+func WithSequentialCalls() Option { return func(c *config) { c.sequential = true } }
+
+// A Masker takes secrets out of text.
+type Masker interface {
+	// Text returns s with every secret replaced.
+	Text(s string) string
+	// Found reports whether s holds a secret.
+	Found(s string) bool
+}

@@ -1,0 +1,186 @@
+package fiducial
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+)
+
+// lock is the committed prefix of a [Locked]: what every request begins with.
+type lock struct {
+	held    bool
+	system  string
+	tools   []llm.Tool
+	n       int // messages of the history
+	digest  string
+	base    []llm.Message // the n messages, as last seen in the history
+	release func()
+}
+
+// noteLock is the kind of the journal note that holds a lockNote.
+const noteLock = "lock"
+
+// lockNote is how a journal remembers a lock: enough to name what differs.
+type lockNote struct {
+	V      int               `json:"v"`
+	System string            `json:"system"` // digest
+	Tools  map[string]string `json:"tools"`  // digest by name
+	N      int               `json:"n"`
+	Prefix string            `json:"prefix"` // digest of the n messages
+}
+
+// commitPrefix locks what the engine holds now.
+func (c *core) commitPrefix(op string) error {
+	specs := slices.Clone(c.exec.Specs())
+	slices.SortStableFunc(specs, func(a, b llm.Tool) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(specs); i++ {
+		if specs[i].Name == specs[i-1].Name {
+			return fail(KindConfig, op, nil, "two tools are called %q", specs[i].Name)
+		}
+	}
+	history := c.state.History()
+	digest, err := digestOf(history)
+	if err != nil {
+		return fail(KindConfig, op, err, "the history cannot be stored")
+	}
+	if !sameTools(specs, c.lock.tools) {
+		c.audit.forget(CacheToolsChanged)
+	}
+	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: func() {}}
+	if c.server != nil {
+		c.lock.release = c.server.Lock()
+	}
+	c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
+	return nil
+}
+
+func (l *lock) note() lockNote {
+	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest}
+	for _, t := range l.tools {
+		n.Tools[t.Name] = sum(mustJSON(t))
+	}
+	return n
+}
+
+// adopt takes over the lock of a run that this process did not begin, after
+// checking that the engine was put together as it was then.
+func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
+	now := l.note()
+	if now.System != stored.System {
+		return fail(KindPrefix, op, nil, "the system prompt differs from the one that the run was locked with")
+	}
+	if d := diffTools(stored.Tools, now.Tools); d != "" {
+		return fail(KindPrefix, op, nil, "the tools differ from those that the run was locked with: %s", d)
+	}
+	if stored.N > len(history) {
+		return fail(KindPrefix, op, nil, "the run was locked with %d messages, and the journal holds %d", stored.N, len(history))
+	}
+	digest, err := digestOf(history[:stored.N])
+	if err != nil || digest != stored.Prefix {
+		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with", stored.N)
+	}
+	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
+	return nil
+}
+
+func diffTools(old, now map[string]string) string {
+	var d []string
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		switch got, ok := now[name]; {
+		case !ok:
+			d = append(d, name+" is missing")
+		case got != old[name]:
+			d = append(d, name+" is defined otherwise")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, ok := old[name]; !ok {
+			d = append(d, name+" is new")
+		}
+	}
+	return strings.Join(d, ", ")
+}
+
+// verify refuses a request that does not begin with the committed prefix.
+// Edited says that somebody else had the request in hand: then the messages are
+// compared by digest. Otherwise they come from the history, which only grows, and
+// it is enough that they are the same values.
+func (l *lock) verify(req *llm.Request, edited bool) error {
+	const op = "request"
+	switch {
+	case req.System != l.system:
+		return fail(KindPrefix, op, nil, "the system prompt was changed while the engine is locked")
+	case !sameTools(req.Tools, l.tools):
+		return fail(KindPrefix, op, nil, "the list of tools was changed while the engine is locked")
+	case len(req.Messages) < l.n:
+		return fail(KindPrefix, op, nil, "the request holds %d messages, and %d are committed", len(req.Messages), l.n)
+	case l.n == 0:
+		return nil
+	}
+	prefix := req.Messages[:l.n]
+	if !edited && &prefix[0] == &l.base[0] {
+		return nil
+	}
+	for i := range prefix {
+		if !sameMessage(prefix[i], l.base[i]) {
+			return fail(KindPrefix, op, nil, "message %d of the committed prefix was changed", i)
+		}
+	}
+	if edited {
+		digest, err := digestOf(prefix)
+		if err != nil || digest != l.digest {
+			return fail(KindPrefix, op, err, "a message of the committed prefix was changed in place")
+		}
+		return nil
+	}
+	l.base = prefix
+	return nil
+}
+
+func sameTools(a, b []llm.Tool) bool {
+	if len(a) != len(b) || len(a) > 0 && &a[0] == &b[0] {
+		return len(a) == len(b)
+	}
+	return slices.EqualFunc(a, b, func(x, y llm.Tool) bool {
+		return x.Name == y.Name && x.Description == y.Description && string(x.Schema) == string(y.Schema)
+	})
+}
+
+// sameMessage compares without looking into parts: the same message has the same
+// array of parts.
+func sameMessage(a, b llm.Message) bool {
+	return a.Role == b.Role && a.Stop == b.Stop && len(a.Parts) == len(b.Parts) &&
+		(len(a.Parts) == 0 || &a.Parts[0] == &b.Parts[0])
+}
+
+func digestOf(messages []llm.Message) (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, m := range messages {
+		if err := enc.Encode(m); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// mustJSON encodes values whose types always encode.
+func mustJSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("fiducial: %T does not encode: %v", v, err))
+	}
+	return data
+}

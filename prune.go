@@ -1,0 +1,138 @@
+package fiducial
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
+
+// A PruneConfig turns pruning on: requests leave out the content and images of
+// old tool results and keep their summaries. The history itself stays whole.
+//
+// Pruning is sticky. Results are left out up to a mark, and the mark moves only
+// when that saves at least Minimum tokens, so that the provider's cache is broken
+// once in a while and not at every step. The committed prefix is never pruned.
+type PruneConfig struct {
+	// Protect is the least number of tokens at the end of the conversation that
+	// stay whole; the message on the border stays whole, too. Zero means 8000,
+	// negative protects nothing (E-177, E-178).
+	Protect int64
+	// Minimum is the least number of tokens that a move of the mark must save.
+	// Zero means 4096.
+	Minimum int64
+}
+
+// WithPruning turns pruning on.
+func WithPruning(p PruneConfig) Option {
+	return func(c *config) {
+		p.Protect = cmp.Or(p.Protect, 8000)
+		p.Minimum = cmp.Or(p.Minimum, 4096)
+		c.prune = &p
+	}
+}
+
+// A PruneDecision is what was found before a request (E-182).
+type PruneDecision struct {
+	Fired      bool
+	Candidates int   // results that could be left out beyond those that are
+	Savings    int64 // estimated tokens of the candidates
+	Mark       int   // messages before this one are pruned now
+}
+
+// pruner makes the projection of the history that is sent.
+type pruner struct {
+	mark  int
+	sent  []llm.Message // the projection, while mark > 0; grows with the history
+	next  int           // candidates are counted up to here
+	count int           // of them, from mark on
+	saves int64
+}
+
+// project is the history as it is sent. Without pruning it is the history itself.
+func (c *core) project() []llm.Message {
+	history := c.state.History()
+	if c.cfg.prune == nil {
+		return history
+	}
+	c.meter.grow(history)
+	p := &c.pruner
+	if d, asked := c.evaluate(history); asked {
+		if d.Fired {
+			p.move(history, d.Mark, c.lock.n)
+			c.audit.forget(CachePruned)
+		}
+		c.emit(PruneEvaluated{Decision: d})
+	}
+	if p.mark == 0 {
+		return history
+	}
+	p.sent = append(p.sent, history[len(p.sent):]...)
+	return slices.Clip(p.sent)
+}
+
+// evaluate finds what could be left out now. It looks at each message once. asked
+// is false when the estimates are too weak to say where the border is (E-179).
+func (c *core) evaluate(history []llm.Message) (d PruneDecision, asked bool) {
+	p, cfg := &c.pruner, c.cfg.prune
+	d.Mark = p.mark
+	total := c.meter.estimate(len(history))
+	if total.Source == EstimateNoData {
+		return d, false
+	}
+	p.next = max(p.next, p.mark, c.lock.n)
+	// The border only moves on: the suffix behind it holds Protect tokens.
+	for p.next < len(history) && total.Tokens-c.meter.estimate(p.next+1).Tokens >= max(cfg.Protect, 0) {
+		if n, saved := prunable(history[p.next]); n > 0 {
+			p.count += n
+			p.saves += saved
+		}
+		p.next++
+	}
+	d.Candidates, d.Savings = p.count, p.saves
+	if p.count > 0 && p.saves >= cfg.Minimum {
+		d.Fired, d.Mark = true, p.next
+	}
+	return d, true
+}
+
+func (p *pruner) move(history []llm.Message, mark, locked int) {
+	if p.mark == 0 {
+		p.sent = slices.Clone(history)
+	} else {
+		p.sent = append(slices.Clone(p.sent), history[len(p.sent):]...)
+	}
+	for i := max(p.mark, locked); i < mark; i++ {
+		p.sent[i] = pruned(history[i])
+	}
+	p.mark, p.count, p.saves = mark, 0, 0
+}
+
+func prunable(m llm.Message) (results int, tokens int64) {
+	for _, part := range m.Parts {
+		if r, ok := part.(llm.Result); ok && (r.Content != "" || len(r.Images) > 0) {
+			results++
+			bytes := len(r.Content)
+			for _, i := range r.Images {
+				bytes += len(i.Data)
+			}
+			tokens += int64(bytes) / bytesPerToken
+		}
+	}
+	return results, tokens
+}
+
+// pruned is m without the content and images of its results.
+func pruned(m llm.Message) llm.Message {
+	if n, _ := prunable(m); n == 0 {
+		return m
+	}
+	m.Parts = slices.Clone(m.Parts)
+	for i, part := range m.Parts {
+		if r, ok := part.(llm.Result); ok {
+			r.Content, r.Images = "", nil
+			m.Parts[i] = r
+		}
+	}
+	return m
+}

@@ -1,0 +1,394 @@
+package fiducial
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+)
+
+// run is one Run or Resume: it owns the core until it ends.
+type run struct {
+	*core
+	op      string
+	aborted string // an interceptor's reason
+}
+
+// An exit ends a run. err is set for Cancelled, ContextWindowExceeded and Failed.
+type exit struct {
+	out Outcome
+	err error
+}
+
+var (
+	errPause = errors.New("fiducial: a pause was asked for")
+	errLost  = errors.New("fiducial: another process took the run over")
+)
+
+// Run adds user messages and drives the model and the tools until the run ends.
+// Without a message it starts on the history as it stands. A run that was paused
+// before is given up.
+//
+// err is non-nil only when the outcome's reason is Cancelled,
+// ContextWindowExceeded or Failed, and then it is an [*Error]. The outcome is
+// valid in any case, and the history can be read and sent.
+func (l *Locked) Run(ctx context.Context, in ...llm.Message) (Outcome, error) {
+	return l.drive(ctx, "run", in)
+}
+
+// Resume goes on with what is pending: after a pause, a yield, a raised limit, a
+// failure, or in a new process. It adds no user message. When the run has
+// finished it returns its outcome again and does nothing.
+func (l *Locked) Resume(ctx context.Context) (Outcome, error) {
+	return l.drive(ctx, "resume", nil)
+}
+
+// Open takes up the run in the journal without running it, so that History can be
+// read. Run and Resume do it by themselves.
+func (l *Locked) Open(ctx context.Context) error { return l.openRun(ctx) }
+
+// Open takes up the run in the journal. On an engine that is not locked yet the
+// next Lock commits a new prefix, whatever the run was locked with before.
+func (e *Engine) Open(ctx context.Context) error { return e.openRun(ctx) }
+
+func (h handle) openRun(ctx context.Context) error {
+	const op = "open"
+	c, done, err := h.use(op)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.configure(op); err != nil {
+		return err
+	}
+	return c.open(ctx, op)
+}
+
+// Checkpoint stores what a failed journal or checkpoint function left behind. It
+// does not move the run (S-90); Resume goes on.
+func (l *Locked) Checkpoint(ctx context.Context) error {
+	c, done, err := l.use("checkpoint")
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.open(ctx, "checkpoint"); err != nil {
+		return err
+	}
+	if err := c.store.save(ctx, "checkpoint", &c.state); err != nil {
+		return err
+	}
+	(&run{core: c, op: "checkpoint"}).committed()
+	return nil
+}
+
+// Stream is Run that yields the events. Leaving the loop cancels the run and
+// waits for it. The error is that of Run and comes last.
+func (l *Locked) Stream(ctx context.Context, in ...llm.Message) iter.Seq2[Event, error] {
+	return l.stream(ctx, func(ctx context.Context) (Outcome, error) { return l.Run(ctx, in...) })
+}
+
+// StreamResume is Resume that yields the events, as Stream does.
+func (l *Locked) StreamResume(ctx context.Context) iter.Seq2[Event, error] {
+	return l.stream(ctx, l.Resume)
+}
+
+func (l *Locked) stream(ctx context.Context, run func(context.Context) (Outcome, error)) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		c, done, err := l.use("stream")
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		left := false
+		c.stream = EventFunc(func(ev Event) {
+			if !left && !yield(ev, nil) {
+				left = true
+				cancel(errors.New("fiducial: the reader of the stream left"))
+			}
+		})
+		done()
+		defer func() {
+			c.mu.Lock()
+			c.stream = nil
+			c.mu.Unlock()
+		}()
+		if _, err := run(ctx); err != nil && !left {
+			yield(Event{}, err)
+		}
+	}
+}
+
+func (l *Locked) drive(ctx context.Context, op string, in []llm.Message) (Outcome, error) {
+	c, done, err := l.use(op)
+	if err != nil {
+		return Outcome{Reason: Failed}, err
+	}
+	c.running, c.view = true, c.state.History()
+	c.inbox.begin()
+	done()
+	defer func() {
+		c.inbox.end()
+		c.mu.Lock()
+		c.running, c.view = false, nil
+		c.mu.Unlock()
+	}()
+	r := &run{core: c, op: op}
+	c.observerErr = nil
+	e := r.do(ctx, in)
+	r.observeExit(ctx, e)
+	r.emit(RunFinished{Outcome: e.out, Err: e.err})
+	return e.out, e.err
+}
+
+func (r *run) do(ctx context.Context, in []llm.Message) exit {
+	r.emit(RunStarted{Resumed: r.op == "resume"})
+	if err := r.core.open(ctx, r.op); err != nil {
+		return r.failed(err)
+	}
+	ctx, stop := r.watchLease(ctx)
+	defer stop()
+	if r.op == "resume" {
+		if e := r.takeUp(ctx); e != nil {
+			return *e
+		}
+	} else if e := r.begin(ctx, in); e != nil {
+		return *e
+	}
+	for {
+		if e := r.turn(ctx); e != nil {
+			return *e
+		}
+	}
+}
+
+// turn carries out one effect. A nil exit means that there is more to do.
+func (r *run) turn(ctx context.Context) *exit {
+	switch eff := r.state.Effect().(type) {
+	case machine.Generate:
+		return r.generate(ctx)
+	case machine.ExecuteTools:
+		return r.executeTools(ctx, eff)
+	case machine.Finished:
+		return r.finished(ctx, eff)
+	case machine.Cancelled:
+		return r.cancelled(ctx)
+	case machine.Paused:
+		return r.paused(ctx, eff.Reason)
+	case nil:
+	}
+	e := r.failed(fail(KindNothing, r.op, nil, "the run has nothing pending"))
+	return &e
+}
+
+// begin adds the input of a new logical run and starts it.
+func (r *run) begin(ctx context.Context, in []llm.Message) *exit {
+	if err := r.abandon(); err != nil {
+		return r.fail(err)
+	}
+	r.counts.newRun()
+	r.guard = loopGuard{}
+	r.store.add(journal.Note{Kind: noteRun})
+	for _, m := range in {
+		if e := r.submit(ctx, m); e != nil {
+			return e
+		}
+	}
+	if err := r.save(ctx); err != nil { // S-84, point 1
+		return r.fail(err)
+	}
+	return r.start()
+}
+
+func (r *run) start() *exit {
+	if r.state.Len() == 0 {
+		return r.fail(fail(KindNothing, r.op, nil, "the history is empty; give a message"))
+	}
+	if err := r.step(r.op, machine.Start{}); err != nil {
+		return r.fail(err)
+	}
+	return nil
+}
+
+// takeUp makes ready what Resume goes on with.
+func (r *run) takeUp(ctx context.Context) *exit {
+	if err := r.save(ctx); err != nil {
+		return r.fail(err)
+	}
+	r.committed()
+	switch r.state.Phase() {
+	case machine.PhasePaused:
+		if err := r.step(r.op, machine.Resume{}); err != nil {
+			return r.fail(err)
+		}
+	case machine.PhaseReady, machine.PhaseFailed:
+		return r.start()
+	case machine.PhaseGenerating, machine.PhaseTools, machine.PhaseFinished, machine.PhaseCancelled:
+	}
+	return nil
+}
+
+// abandon gives up what an earlier run left pending, so that a new one can begin
+// (E-20).
+func (r *run) abandon() error {
+	p, pending := r.state.Pending()
+	if !pending {
+		return nil
+	}
+	if p.Kind == machine.PendingTools && r.state.Phase() != machine.PhasePaused {
+		return r.step(r.op, machine.SettleRest{Op: p.Op, Cause: "the run was given up for a new one", Cancelled: true})
+	}
+	return r.step(r.op, machine.CancelAtBoundary{})
+}
+
+// save stores what was accepted and calls the checkpoint function.
+func (r *run) save(ctx context.Context) error { return r.store.save(ctx, r.op, &r.state) }
+
+// watchLease ends the run's context when another process takes the run over.
+func (r *run) watchLease(ctx context.Context) (context.Context, func()) {
+	if r.store.lease == nil {
+		return ctx, func() {}
+	}
+	lost := r.store.lease.Lost()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-lost:
+			cancel(errLost)
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}
+
+func (r *run) fail(err error) *exit {
+	e := r.failed(err)
+	return &e
+}
+
+// failed is the exit for an error of any kind.
+func (r *run) failed(err error) exit {
+	reason := Failed
+	switch {
+	case errors.Is(err, ErrCancelled):
+		reason = Cancelled
+	case errors.Is(err, ErrContextWindow):
+		reason = ContextWindowExceeded
+	}
+	return exit{r.outcome(reason), err}
+}
+
+// finished ends the run, unless messages came in while the last reply was
+// written: they are answered, too.
+func (r *run) finished(ctx context.Context, eff machine.Finished) *exit {
+	if r.op == "resume" && r.counts.turns == 0 && len(r.extra) == 0 {
+		return r.finish(eff)
+	}
+	keys, messages, err := r.drain(ctx)
+	if err != nil {
+		return r.fail(err)
+	}
+	if len(messages) > 0 {
+		if err := r.takeIn(keys, messages); err != nil {
+			return r.fail(err)
+		}
+		if err := r.save(ctx); err != nil {
+			return r.fail(err)
+		}
+		return r.start()
+	}
+	if eff.Stop == llm.StopPause { // the provider asks for the same conversation again
+		return r.start()
+	}
+	return r.finish(eff)
+}
+
+func (r *run) finish(eff machine.Finished) *exit {
+	reason := Finished
+	if eff.Stop == llm.StopMaxTokens {
+		reason = OutputCap
+	}
+	out := r.outcome(reason)
+	out.Answer, out.Stop = eff.Answer, eff.Stop
+	return &exit{out, nil}
+}
+
+func (r *run) cancelled(ctx context.Context) *exit {
+	if err := r.save(ctx); err != nil {
+		return r.fail(err)
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errLost) {
+		return r.fail(fail(KindFenced, r.op, cause, ""))
+	}
+	if cause == nil {
+		return r.fail(fail(KindCancelled, r.op, nil, "the run was cancelled before"))
+	}
+	return r.fail(fail(KindCancelled, r.op, cause, ""))
+}
+
+func (r *run) paused(ctx context.Context, reason string) *exit {
+	if err := r.save(ctx); err != nil {
+		return r.fail(err)
+	}
+	out := r.outcome(Paused)
+	out.Detail = reason
+	return &exit{out, nil}
+}
+
+// pauseNow puts the run to rest at a boundary.
+func (r *run) pauseNow(ctx context.Context, reason string) *exit {
+	if r.state.Idle() {
+		return nil
+	}
+	if err := r.step(r.op, machine.Pause{Reason: reason}); err != nil {
+		return r.fail(err)
+	}
+	return nil // the machine says Paused now, and turn ends the run
+}
+
+func (r *run) observe(m llm.Message) error {
+	for _, f := range r.cfg.observers {
+		if err := f(m); err != nil {
+			return fail(KindHistory, r.op, err, "")
+		}
+	}
+	return nil
+}
+
+func (c *core) emit(data EventData) {
+	if c.cfg.sink == nil && c.stream == nil {
+		return
+	}
+	c.seq++
+	ev := Event{Trace: c.cfg.trace, Seq: c.seq, Data: data}
+	if c.cfg.sink != nil {
+		c.cfg.sink.Emit(ev)
+	}
+	if c.stream != nil {
+		c.stream.Emit(ev)
+	}
+}
+
+// watched reports whether anybody sees events, so that nothing is made for none.
+func (c *core) watched() bool { return c.cfg.sink != nil || c.stream != nil }
+
+// committed emits the owed event for a reply that is durable now.
+func (r *run) committed() {
+	if r.store.owed != 0 && r.store.keeps() {
+		r.emit(GenerationCommitted{Op: r.store.owed})
+	}
+	r.store.owed = 0
+}

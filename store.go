@@ -1,0 +1,247 @@
+package fiducial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
+)
+
+// store makes inputs durable before the next effect starts (S-86): in the
+// journal, by the caller's checkpoint function, by both or by neither.
+type store struct {
+	j          journal.Journal
+	run, owner string
+	labels     map[string]string
+	lease      journal.Lease
+	pending    []journal.Body // accepted by the machine, not yet stored
+	checkpoint func(machine.Checkpoint) error
+	behind     bool                // the last checkpoint failed
+	owed       machine.OperationID // a reply whose committed event did not come yet
+	notes      []journal.Note      // of other rooms
+}
+
+func (s *store) init(cfg config) {
+	s.j, s.run, s.owner, s.labels, s.checkpoint = cfg.journal, cfg.run, cfg.owner, cfg.labels, cfg.checkpoint
+}
+
+// keeps reports whether anything is stored at all.
+func (s *store) keeps() bool { return s.j != nil || s.checkpoint != nil }
+
+func (s *store) add(b ...journal.Body) {
+	if s.j != nil {
+		s.pending = append(s.pending, b...)
+	}
+}
+
+// lastWrite is how long a store may take to write when the caller's context has
+// ended.
+const lastWrite = 30 * time.Second
+
+// flush stores what is pending. What it could not store stays pending, so that
+// the next flush tries again (S-90).
+func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
+	if s.j == nil || len(s.pending) == 0 {
+		return nil
+	}
+	if s.lease == nil {
+		return fail(KindJournal, op, nil, "the run is not open")
+	}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
+		defer cancel()
+	}
+	if err := s.lease.Append(ctx, markOf(st), s.pending...); err != nil {
+		return journalError(op, err)
+	}
+	clear(s.pending)
+	s.pending = s.pending[:0]
+	return nil
+}
+
+// save is flush and the checkpoint function: the boundary before an effect and
+// the one after it.
+func (s *store) save(ctx context.Context, op string, st *machine.State) error {
+	if err := s.flush(ctx, op, st); err != nil {
+		return err
+	}
+	if s.checkpoint == nil {
+		return nil
+	}
+	if err := s.checkpoint(st.Checkpoint()); err != nil {
+		s.behind = true
+		return fail(KindCheckpoint, op, err, "")
+	}
+	s.behind = false
+	return nil
+}
+
+func markOf(st *machine.State) journal.Mark {
+	m := journal.Mark{Phase: st.Phase().String(), Ended: st.Idle()}
+	if p, ok := st.Pending(); ok {
+		m.Pending = p.Op
+	}
+	return m
+}
+
+func (s *store) close(ctx context.Context) error {
+	if s.lease == nil {
+		return nil
+	}
+	err := s.lease.Release(ctx)
+	s.lease = nil
+	if err != nil {
+		return journalError("close", err)
+	}
+	return nil
+}
+
+// acquire takes the run, and makes it when there is none.
+func (s *store) acquire(ctx context.Context, op string) error {
+	lease, err := s.j.Acquire(ctx, s.run, s.owner)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = s.j.Create(ctx, s.run, journal.Header{Rules: machine.RulesVersion, Labels: s.labels})
+		if err == nil || errors.Is(err, journal.ErrExists) {
+			lease, err = s.j.Acquire(ctx, s.run, s.owner)
+		}
+	}
+	if err != nil {
+		return journalError(op, err)
+	}
+	s.lease = lease
+	return nil
+}
+
+// replayed is what the records of a run add up to.
+type replayed struct {
+	state  machine.State
+	counts counts
+	lock   *lockNote
+	notes  []journal.Note
+	steps  int
+}
+
+// replay feeds the records of a run through a new machine.
+func (s *store) replay(ctx context.Context, op string) (*replayed, error) {
+	r := &replayed{}
+	for rec, err := range s.j.Read(ctx, s.run, 0) {
+		if err != nil {
+			return nil, journalError(op, err)
+		}
+		if err := r.add(rec); err != nil {
+			return nil, fail(KindJournal, op, err, "record %d of run %s", rec.Seq, s.run)
+		}
+	}
+	return r, nil
+}
+
+func (r *replayed) add(rec journal.Record) error {
+	switch b := rec.Body.(type) {
+	case journal.Header:
+		if b.Rules > machine.RulesVersion {
+			return fail(KindJournal, "replay", nil, "the run follows rules of version %d, this program knows %d", b.Rules, machine.RulesVersion)
+		}
+	case journal.Step:
+		r.steps++
+		if _, err := r.state.Step(b.Input); err != nil {
+			return err
+		}
+		r.counts.replay(b.Input)
+	case journal.Note:
+		return r.note(b)
+	}
+	return nil
+}
+
+func (r *replayed) note(n journal.Note) error {
+	switch n.Kind {
+	case noteLock:
+		r.lock = &lockNote{}
+		return json.Unmarshal(n.Data, r.lock)
+	case noteRun:
+		r.counts.newRun()
+	case noteSpent:
+		var u llm.Usage
+		if err := json.Unmarshal(n.Data, &u); err != nil {
+			return err
+		}
+		r.counts.broken(u)
+	default:
+		r.notes = append(r.notes, n)
+	}
+	return nil
+}
+
+// The kinds of the engine's own notes beside noteLock.
+const (
+	noteRun   = "run"   // a new logical run begins
+	noteSpent = "spent" // a broken request has cost this
+)
+
+// open acquires the run of the journal and takes up what it holds. Without a
+// journal it does nothing.
+func (c *core) open(ctx context.Context, op string) error {
+	s := &c.store
+	if s.j == nil || s.lease != nil {
+		return nil
+	}
+	if err := s.acquire(ctx, op); err != nil {
+		return err
+	}
+	if err := c.takeUp(ctx, op); err != nil {
+		return errors.Join(err, s.close(ctx))
+	}
+	return nil
+}
+
+func (c *core) takeUp(ctx context.Context, op string) error {
+	s := &c.store
+	r, err := s.replay(ctx, op)
+	if err != nil {
+		return err
+	}
+	s.notes = r.notes
+	if r.steps == 0 {
+		return s.flush(ctx, op, &c.state)
+	}
+	if c.state.Len() > 0 {
+		return fail(KindConfig, op, nil, "run %s exists and has a history; do not give another one", s.run)
+	}
+	if c.lock.held {
+		if r.lock == nil {
+			return fail(KindPrefix, op, nil, "run %s has no committed prefix; open it before the lock", s.run)
+		}
+		if err := c.lock.adopt(op, *r.lock, r.state.History()); err != nil {
+			return err
+		}
+	}
+	s.pending = nil
+	c.state, c.counts = r.state, r.counts
+	c.sent = c.state.Len()
+	if p, ok := c.state.Pending(); ok {
+		if p.Kind == machine.PendingGeneration {
+			c.noticed = p.Op // whoever had the run asked for it, or the request was out (S-170)
+		}
+		if err := c.step(op, machine.Recovered{}); err != nil {
+			return err
+		}
+	}
+	return s.flush(ctx, op, &c.state)
+}
+
+// step feeds the machine and remembers the input for the journal.
+func (c *core) step(op string, in machine.Input) error {
+	held, keep := c.state.Durable(in)
+	if _, err := c.state.Step(in); err != nil {
+		return stateError(op, err)
+	}
+	if keep {
+		c.store.add(journal.Step{Input: held})
+	}
+	return nil
+}
