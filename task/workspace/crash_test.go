@@ -1,0 +1,246 @@
+//go:build unix
+
+package workspace_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/task/workspace"
+)
+
+// child runs one of the children below in a process of its own: this test binary,
+// told by CHILD what to do in which folder.
+func (r *repo) child(what string, uid uint32, more ...string) *exec.Cmd {
+	r.t.Helper()
+	bin, err := os.Executable()
+	must(r.t, err)
+	cmd := exec.CommandContext(r.t.Context(), bin, "-test.run=^TestChild$", "-test.v")
+	cmd.Env = append(append(append([]string{}, r.env...), "CHILD="+what, "CHILD_DIR="+r.dir), more...)
+	if uid != 0 {
+		b, err := os.ReadFile(bin)
+		must(r.t, err)
+		dir, err := os.MkdirTemp("", "child")
+		must(r.t, err)
+		r.t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		must(r.t, os.Chmod(dir, 0o755))
+		cmd.Path = filepath.Join(dir, "child")
+		must(r.t, os.WriteFile(cmd.Path, b, 0o755))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	return cmd
+}
+
+func TestChild(t *testing.T) {
+	what, dir := os.Getenv("CHILD"), os.Getenv("CHILD_DIR")
+	if what == "" {
+		t.Skip("only as a child of another test")
+	}
+	w, err := workspace.Open(t.Context(), dir, workspace.Options{})
+	must(t, err)
+	if what == "full" || what == "full snapshot" {
+		signal.Ignore(syscall.SIGXFSZ)
+		must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: 4096}))
+	}
+	if strings.Contains(what, "snapshot") {
+		_, err := w.Snapshot(t.Context(), "run1", now)
+		fmt.Printf("\nanswer: %d %v\n", kind(err), err)
+		return
+	}
+	if what == "lock" {
+		_, err := w.Lock(t.Context(), "run1", now)
+		fmt.Printf("\nanswer: %d %v\n", kind(err), err)
+		time.Sleep(time.Minute)
+	}
+	s, err := w.Reopen(t.Context(), "run1")
+	must(t, err)
+	fmt.Println("\nanswer: begin")
+	_, err = s.Restore(t.Context())
+	fmt.Printf("\nanswer: %d %v\n", kind(err), err)
+}
+
+// answer waits for a line that the child writes.
+func answer(t *testing.T, out *bufio.Scanner) string {
+	t.Helper()
+	var all []string
+	for out.Scan() {
+		if a, ok := strings.CutPrefix(out.Text(), "answer: "); ok {
+			return a
+		}
+		all = append(all, out.Text())
+	}
+	t.Fatalf("the child did not answer:\n%s", strings.Join(all, "\n"))
+	return ""
+}
+
+func start(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {
+	t.Helper()
+	pipe, err := cmd.StdoutPipe()
+	must(t, err)
+	cmd.Stderr = cmd.Stdout
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return bufio.NewScanner(pipe)
+}
+
+func TestRestoreSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
+	tree := map[string]string{}
+	for i := range 300 {
+		tree[fmt.Sprintf("d%d/f%d", i%7, i)] = strings.Repeat(fmt.Sprintln("line", i), 400)
+	}
+	r := newRepo(t, tree)
+	r.write("untracked", "user")
+	before, index := r.dump(), r.index()
+	r.snapshot("run1")
+	partial := 0
+	for round := range 8 {
+		for p := range tree {
+			r.write(p, "run")
+		}
+		r.write("new/file", "run")
+		cmd := r.child("restore", 0)
+		out := start(t, cmd)
+		answer(t, out)
+		time.Sleep(time.Duration(round*12) * time.Millisecond)
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		left := 0
+		for p := range tree {
+			switch r.read(p) {
+			case "run":
+				left++
+			case tree[p]:
+			default:
+				t.Fatalf("%s is neither the old nor the new content", p)
+			}
+		}
+		if left > 0 && left < len(tree) {
+			partial++
+		}
+		s, err := r.open().Reopen(t.Context(), "run1")
+		must(t, err)
+		if _, err := s.Restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		same(t, fmt.Sprintf("round %d, %d of %d were left", round, left, len(tree)), before, r.dump())
+		if r.index() != index {
+			t.Error("the index changed")
+		}
+		if m, _ := filepath.Glob(filepath.Join(r.dir, ".fiducial/restore-*")); len(m) > 0 {
+			t.Errorf("left behind: %q", m)
+		}
+	}
+	t.Logf("%d of 8 kills came in the middle of the work", partial)
+}
+
+func TestLockOfADeadProcessIsFree(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{"a": "1"})
+	cmd := r.child("lock", 0)
+	if a := answer(t, start(t, cmd)); a != "0 <nil>" {
+		t.Fatal(a)
+	}
+	_, err := r.open().Lock(t.Context(), "run2", now)
+	if kind(err) != workspace.KindLocked || !strings.Contains(err.Error(), fmt.Sprint(cmd.Process.Pid)) || !strings.Contains(err.Error(), "run1") {
+		t.Errorf("got %v", err)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	l, err := r.open().Lock(t.Context(), "run2", now)
+	must(t, err)
+	must(t, l.Release())
+}
+
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("0123456789", 1000)
+	r := newRepo(t, map[string]string{"big": big, "small": "1"})
+	s := r.snapshot("run1")
+	r.write("big", "run")
+	r.write("small", "run")
+	if a := lastAnswer(t, start(t, r.child("full", 0))); !strings.HasPrefix(a, fmt.Sprint(workspace.KindIO)+" ") || !strings.Contains(a, `"big"`) {
+		t.Errorf("restore answered %q", a)
+	}
+	if r.read("big") != "run" || r.read("small") != "1" { // whole or not at all, and the rest goes on
+		t.Errorf("big %q, small %q", r.read("big"), r.read("small"))
+	}
+	if _, err := s.Restore(t.Context()); err != nil || r.read("big") != big {
+		t.Errorf("with space again: %v", err)
+	}
+	must(t, s.Release(t.Context()))
+
+	r.write("big", randomish(40000))
+	before := r.dump()
+	if a := lastAnswer(t, start(t, r.child("full snapshot", 0))); strings.HasPrefix(a, "0 ") {
+		t.Errorf("snapshot answered %q", a)
+	}
+	same(t, "tree", before, r.dump())
+	if left, err := r.open().Leftovers(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("a snapshot that failed is listed: %v, %v", left, err)
+	}
+}
+
+func randomish(n int) string { // does not compress
+	b := make([]byte, n)
+	x := uint32(1)
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+	return string(b)
+}
+
+func lastAnswer(t *testing.T, out *bufio.Scanner) string {
+	t.Helper()
+	a := answer(t, out)
+	if a == "begin" {
+		return answer(t, out)
+	}
+	return a
+}
+
+func TestB4_UnreadableFileIsARefusal(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{"a": "1", "secret": "2"})
+	must(t, os.Chmod(filepath.Join(r.dir, "secret"), 0))
+	if os.Getuid() != 0 {
+		if _, err := r.open().Snapshot(t.Context(), "run1", now); kind(err) != workspace.KindUnreadable {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	const nobody = 65534 // root reads everything, so the child is somebody else
+	for _, dir := range []string{r.dir, homeOf(r)} {
+		for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+			must(t, os.Chmod(d, 0o755))
+		}
+		must(t, filepath.Walk(dir, func(p string, _ os.FileInfo, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Chown(p, nobody, nobody)
+		}))
+	}
+	a := answer(t, start(t, r.child("snapshot", nobody)))
+	if !strings.HasPrefix(a, fmt.Sprint(workspace.KindUnreadable)+" ") || !strings.Contains(a, `"secret"`) {
+		t.Errorf("got %q", a)
+	}
+}
+
+func homeOf(r *repo) string {
+	for _, kv := range r.env {
+		if h, ok := strings.CutPrefix(kv, "HOME="); ok {
+			return h
+		}
+	}
+	return ""
+}

@@ -1,0 +1,13 @@
+//go:build !unix && !windows
+
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+func tryLock(*os.File) error {
+	return fmt.Errorf("locking a working tree on this system: %w", errors.ErrUnsupported)
+}

@@ -1,0 +1,20 @@
+//go:build unix
+
+package workspace
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock takes an advisory lock that is freed with the last descriptor of f.
+// Descriptors are not inherited by the programs that we start: Go opens files
+// with O_CLOEXEC.
+func tryLock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errHeld
+	}
+	return err
+}
