@@ -35,7 +35,7 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-func round(tb testing.TB, s *machine.State, reply llm.Message, result llm.Result, calls []machine.StartedCall) {
+func round(tb tester, s *machine.State, reply llm.Message, result llm.Result, calls []machine.StartedCall) {
 	op := s.Sequence()
 	_, err1 := s.Step(machine.Begin{Op: op})
 	_, err2 := s.Step(machine.Generated{Op: op, Message: reply})
@@ -47,7 +47,7 @@ func round(tb testing.TB, s *machine.State, reply llm.Message, result llm.Result
 	}
 }
 
-func must(tb testing.TB, s *machine.State, in machine.Input) machine.Effect {
+func must(tb tester, s *machine.State, in machine.Input) machine.Effect {
 	tb.Helper()
 	effect, err := s.Step(in)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // RulesVersion names the transition rules of this package. A journal states it,
 // for its inputs give the same state again only under the rules that they were
-// accepted under.
+// accepted under. The texts that the machine writes into a history belong to them.
 const RulesVersion = 1
 
 // A CodecError says why an input, or a state, cannot be written or read.
@@ -38,6 +38,9 @@ var (
 // [*CodecError].
 func EncodeInput(in Input) (kind string, data []byte, err error) {
 	kind = kindOf(in)
+	if in == nil {
+		return "", nil, &CodecError{Kind: kind, Err: ErrUnknownKind}
+	}
 	if !textOf(in) {
 		return "", nil, &CodecError{Kind: kind, Err: ErrNotUTF8}
 	}

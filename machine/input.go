@@ -68,7 +68,8 @@ type (
 	// CancelAtBoundary ends the run where no effect is under way (S-30).
 	CancelAtBoundary struct{}
 
-	// ReplaceAtBoundary installs a whole history inside a run (S-31).
+	// ReplaceAtBoundary installs a whole history, not an empty one, inside a run
+	// (S-31).
 	ReplaceAtBoundary struct {
 		Messages []llm.Message `json:"messages"`
 		Usage    llm.Usage     `json:"usage,omitzero"`

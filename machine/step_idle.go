@@ -86,6 +86,9 @@ func (s *State) replaceAtBoundary(in ReplaceAtBoundary) *StateError {
 	if !s.Replaceable() {
 		return busy("the history can be replaced only where a model is about to be asked, or was")
 	}
+	if len(in.Messages) == 0 { // a model cannot be asked about nothing (S-21)
+		return failure(InvalidContext, -1, "the history inside a run cannot be empty")
+	}
 	if err := s.install(in.Messages, in.Usage); err != nil {
 		return err
 	}
