@@ -1,0 +1,179 @@
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+)
+
+// Vendor is the vendor of the client's models and of the [llm.Opaque] data that it
+// makes and takes.
+const Vendor = "anthropic"
+
+const op = "anthropic: stream"
+
+// A Client is an [llm.Client] for one model. It is safe for concurrent use.
+type Client struct {
+	model  llm.Model
+	config config
+	mask   wire.Mask
+	sdk    sdk.Client
+}
+
+// New returns a client for a model, named as the API names it, such as
+// claude-sonnet-4-5. It does no I/O and reads no environment. A missing key is an
+// [*llm.Error] of class auth (B-129), any other mistake in the options one of class
+// invalid_request.
+func New(model string, opts ...Option) (*Client, error) {
+	cfg := config{baseURL: DefaultBaseURL, version: DefaultVersion, maxTokens: DefaultMaxTokens}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	base, err := cfg.validate(model)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		model:  llm.Model{Vendor: Vendor, Name: model, Window: cfg.window, Host: base.Host},
+		config: cfg,
+		mask:   wire.NewMask(cfg.key),
+	}
+	if c.model.Window == 0 && strings.HasPrefix(model, "claude-") {
+		c.model.Window = 200_000
+	}
+	c.sdk = sdk.NewClient(c.sdkOptions(base)...)
+	return c, nil
+}
+
+func (c *Client) sdkOptions(base *url.URL) []option.RequestOption {
+	opts := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(),
+		option.WithHeader("Anthropic-Version", c.config.version),
+		option.WithHeader("Accept", "text/event-stream, application/json"),
+	}
+	if c.config.http != nil {
+		opts = append(opts, option.WithHTTPClient(c.config.http))
+	}
+	// Options of the SDK for another cloud bring their own address.
+	if len(c.config.sdk) == 0 || c.config.baseURL != DefaultBaseURL {
+		opts = append(opts, option.WithBaseURL(base.String()))
+	}
+	if c.config.key != "" {
+		opts = append(opts, option.WithHeader("X-Api-Key", c.config.key))
+	}
+	if len(c.config.beta) > 0 {
+		opts = append(opts, option.WithHeader("Anthropic-Beta", strings.Join(c.config.beta, ",")))
+	}
+	opts = append(opts, c.config.sdk...)
+	return append(opts, option.WithMaxRetries(0))
+}
+
+// Describe tells the model and where it is reached.
+func (c *Client) Describe() llm.Model { return c.model }
+
+// Stream sends one request and yields its reply as it comes.
+func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		body, names, err := c.encode(req)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		guard, watched := wire.Watch(ctx, c.config.timeouts)
+		defer guard.Stop()
+		resp, err := c.open(watched, body)
+		if err != nil {
+			yield(nil, c.failure(ctx, guard, err))
+			return
+		}
+		defer resp.Body.Close() //nolint:errcheck // the reply was read, or is given up
+		guard.Opened()
+		d := decoder{names: names, yield: yield, mask: c.mask}
+		if err := d.read(resp, guard); err != nil {
+			yield(nil, c.failure(ctx, guard, err))
+		}
+	}
+}
+
+// open sends the request and returns a response whose status says success.
+func (c *Client) open(ctx context.Context, body []byte) (*http.Response, error) {
+	var resp *http.Response
+	err := c.sdk.Post(ctx, "v1/messages", body, &resp, option.WithHeader("Content-Type", "application/json"))
+	if resp == nil {
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	if resp.StatusCode < 300 {
+		if err != nil {
+			resp.Body.Close() //nolint:errcheck // there is a worse error already
+			return nil, err
+		}
+		return resp, nil
+	}
+	defer resp.Body.Close()                                             //nolint:errcheck // the status is the error
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody)) //nolint:errcheck // what there is of it will do
+	return nil, statusError(resp.StatusCode, resp.Header, text)
+}
+
+// failure is the error to hand out for any that may have come up.
+func (c *Client) failure(ctx context.Context, guard *wire.Guard, err error) error {
+	e, ours := errors.AsType[*llm.Error](err)
+	if !ours {
+		return guard.Failure(ctx, op, err, c.mask)
+	}
+	e.Op = op
+	e.Message = c.mask.Text(e.Message)
+	return e
+}
+
+func statusError(status int, header http.Header, body []byte) *llm.Error {
+	e := wire.StatusError(op, status, header, body, time.Now())
+	e.Class = refine(e.Class, e.Code, e.Message)
+	return e
+}
+
+// isJSON reports whether a response is one JSON value instead of a stream.
+func isJSON(header http.Header) bool {
+	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}
+
+// Check tells which settings the API would refuse or the client leaves out (E-89).
+func (c *Client) Check(s llm.Settings) []string {
+	var out []string
+	if sampled(s) && !c.config.sampling() {
+		out = append(out, fmt.Sprintf("temperature, top-p and top-k are not sent: API version %s has none", c.config.version))
+	} else if sampled(s) && s.ThinkingBudget != 0 {
+		out = append(out, "temperature, top-p and top-k are not sent together with a thinking budget")
+	}
+	if b := s.ThinkingBudget; b > 0 && b < 1024 {
+		out = append(out, fmt.Sprintf("a thinking budget of %d tokens is below the least of 1024", b))
+	}
+	if s.ThinkingBudget > 0 && s.MaxTokens > 0 && s.MaxTokens <= s.ThinkingBudget {
+		out = append(out, fmt.Sprintf("max tokens %d must exceed the thinking budget %d", s.MaxTokens, s.ThinkingBudget))
+	}
+	return out
+}
+
+func sampled(s llm.Settings) bool { return s.Temperature != nil || s.TopP != nil || s.TopK != nil }
+
+// hasControl reports whether a value may not stand in a header (E-215).
+func hasControl(s string) bool {
+	return bytes.ContainsFunc([]byte(s), func(r rune) bool { return r < ' ' || r == 0x7f })
+}

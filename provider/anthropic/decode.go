@@ -1,0 +1,379 @@
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/sse"
+)
+
+// maxWhole is the longest reply that is read when it comes in one piece.
+const maxWhole = 64 << 20
+
+// A decoder turns one response into events. It keeps what the format spreads over
+// several wire events: usage, signatures, and blocks that are no concern of ours.
+type decoder struct {
+	names *wire.Names
+	yield func(llm.Event, error) bool
+	mask  wire.Mask
+
+	blocks map[int]*open
+	usage  usage
+	stop   string
+	calls  int
+	done   bool // message_stop came
+	gone   bool // the reader of events has left
+}
+
+// An open block.
+type open struct {
+	kind      llm.BlockKind
+	begun     bool // a delta came
+	input     string
+	signature string
+	redacted  string
+	vendor    json.RawMessage // a block of a type that is kept as it is
+	closed    bool
+}
+
+// read yields the events of a response until its terminal one. It returns the
+// error that ended it otherwise.
+func (d *decoder) read(resp *http.Response, guard *wire.Guard) error {
+	d.blocks = map[int]*open{}
+	if isJSON(resp.Header) {
+		return d.whole(resp.Body, guard)
+	}
+	for frame, err := range sse.Read(resp.Body, 0) {
+		if err != nil {
+			return readError(err)
+		}
+		var ev event
+		if err := json.Unmarshal([]byte(frame.Data), &ev); err != nil {
+			if frame.Unterminated {
+				break // cut within its last event
+			}
+			if frame.Data == "[DONE]" {
+				continue // some servers borrow it from another format
+			}
+			return malformed("an event is not JSON: " + err.Error())
+		}
+		if typ := cmp.Or(ev.Type, frame.Type); typ != "ping" {
+			guard.Seen()
+			if err := d.event(typ, &ev, frame.Data); err != nil {
+				return err
+			}
+			if d.done || d.gone {
+				return nil
+			}
+			guard.Wait()
+		}
+	}
+	return &llm.Error{
+		Class: llm.ClassStreamIncomplete, Op: op,
+		Message: "the stream ended without message_stop", Err: io.ErrUnexpectedEOF,
+	}
+}
+
+// whole reads a reply that came as one JSON value.
+func (d *decoder) whole(body io.Reader, guard *wire.Guard) error {
+	data, err := io.ReadAll(io.LimitReader(body, maxWhole))
+	if err != nil {
+		return readError(err)
+	}
+	guard.Seen()
+	var m struct {
+		Type       string            `json:"type"`
+		Content    []json.RawMessage `json:"content"`
+		StopReason string            `json:"stop_reason"`
+		Usage      *usage            `json:"usage"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return malformed("the reply is not JSON: " + err.Error())
+	}
+	if m.Type != "message" {
+		return statusError(0, http.Header{}, data)
+	}
+	d.report(m.Usage)
+	for i, raw := range m.Content {
+		if err := d.start(i, raw); err != nil {
+			return err
+		}
+		d.close(i)
+	}
+	d.stop = m.StopReason
+	d.finish()
+	return nil
+}
+
+// An event is the union of all wire events that are read.
+type event struct {
+	Type         string          `json:"type"`
+	Index        int             `json:"index"`
+	Delta        delta           `json:"delta"`
+	ContentBlock json.RawMessage `json:"content_block"`
+	Usage        *usage          `json:"usage"`
+	Message      struct {
+		Usage *usage `json:"usage"`
+	} `json:"message"`
+	Error json.RawMessage `json:"error"`
+}
+
+type delta struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Thinking    string `json:"thinking"`
+	PartialJSON string `json:"partial_json"`
+	Signature   string `json:"signature"`
+	StopReason  string `json:"stop_reason"`
+}
+
+func (d *decoder) event(typ string, ev *event, data string) error {
+	switch typ {
+	case "content_block_delta":
+		d.delta(ev, data)
+	case "content_block_start":
+		return d.start(ev.Index, ev.ContentBlock)
+	case "content_block_stop":
+		d.close(ev.Index)
+	case "message_start":
+		d.report(ev.Message.Usage)
+	case "message_delta":
+		if ev.Delta.StopReason != "" {
+			d.stop = ev.Delta.StopReason
+		}
+		d.report(ev.Usage)
+	case "message_stop":
+		d.finish()
+	case "error":
+		return statusError(0, http.Header{}, []byte(`{"error":`+cmp.Or(string(ev.Error), "null")+`}`))
+	default:
+		d.unhandled(typ, data)
+	}
+	return nil
+}
+
+func (d *decoder) emit(ev llm.Event) {
+	if !d.gone && !d.yield(ev, nil) {
+		d.gone = true
+	}
+}
+
+func (d *decoder) unhandled(typ, data string) {
+	d.emit(llm.Unhandled{
+		Vendor: Vendor, Type: typ, Size: len(data),
+		Preview: llm.CutUTF8(d.mask.Text(wire.UTF8(llm.CutUTF8(data, 1024))), 512),
+	})
+}
+
+// A start is what a content block says of itself as it opens.
+type start struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	Data      string          `json:"data"`
+	Input     json.RawMessage `json:"input"`
+}
+
+// start opens a block. Servers that do not stream put the whole of it here.
+func (d *decoder) start(index int, raw json.RawMessage) error {
+	var s start
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return malformed("a content block is no object: " + err.Error())
+	}
+	b := &open{}
+	d.blocks[index] = b
+	ev := llm.BlockStart{Index: index}
+	switch s.Type {
+	case "text":
+		ev.Kind = llm.BlockText
+	case "thinking", "redacted_thinking":
+		ev.Kind = llm.BlockThinking
+		b.signature, b.redacted = s.Signature, s.Data
+	case "tool_use":
+		ev.Kind, ev.ID, ev.Name = llm.BlockCall, s.ID, d.names.Real(s.Name)
+		if in := string(s.Input); in != "null" && in != "{}" {
+			b.input = in
+		}
+		d.calls++
+	default:
+		// Kept on an empty text, and sent back as it came.
+		b.vendor = slices.Clone(raw)
+		d.unhandled("content_block_start "+s.Type, string(raw))
+	}
+	b.kind = ev.Kind
+	d.emit(ev)
+	d.add(index, b, s.Text+s.Thinking)
+	return nil
+}
+
+func (d *decoder) add(index int, b *open, text string) {
+	if text == "" {
+		return
+	}
+	b.begun = true
+	d.emit(llm.BlockDelta{Index: index, Text: text})
+}
+
+func (d *decoder) delta(ev *event, data string) {
+	b := d.blocks[ev.Index]
+	if b == nil {
+		b = d.implied(ev)
+	}
+	switch ev.Delta.Type {
+	case "text_delta":
+		d.add(ev.Index, b, ev.Delta.Text)
+	case "thinking_delta":
+		d.add(ev.Index, b, ev.Delta.Thinking)
+	case "input_json_delta":
+		if b.vendor != nil {
+			b.input += ev.Delta.PartialJSON
+			return
+		}
+		d.add(ev.Index, b, ev.Delta.PartialJSON)
+	case "signature_delta":
+		b.signature += ev.Delta.Signature
+	default:
+		d.unhandled("content_block_delta "+ev.Delta.Type, data)
+	}
+}
+
+// implied opens a block that a delta belongs to and that was never opened
+// (E-162). A call without its name is left to package collect to refuse.
+func (d *decoder) implied(ev *event) *open {
+	b := &open{kind: llm.BlockText}
+	switch ev.Delta.Type {
+	case "thinking_delta", "signature_delta":
+		b.kind = llm.BlockThinking
+	case "input_json_delta":
+		return b
+	}
+	d.blocks[ev.Index] = b
+	d.emit(llm.BlockStart{Index: ev.Index, Kind: b.kind})
+	return b
+}
+
+// close ends a block and hands over what it carries beside its text.
+func (d *decoder) close(index int) {
+	b := d.blocks[index]
+	if b == nil {
+		d.emit(llm.BlockStop{Index: index})
+		return
+	}
+	if b.closed {
+		return
+	}
+	b.closed = true
+	if b.kind == llm.BlockCall && !b.begun && b.input != "" {
+		d.add(index, b, b.input)
+	}
+	d.emit(llm.BlockStop{Index: index, Opaque: b.opaque()})
+}
+
+// thinkingOpaque and textOpaque are the forms of this vendor's opaque data.
+type (
+	thinkingOpaque struct {
+		Signature string `json:"signature,omitempty"`
+		Redacted  string `json:"redacted,omitempty"`
+	}
+	textOpaque struct {
+		Block json.RawMessage `json:"block,omitempty"`
+	}
+)
+
+func (b *open) opaque() llm.Opaque {
+	var kept any
+	switch {
+	case b.vendor != nil:
+		kept = textOpaque{Block: withInput(b.vendor, b.input)}
+	case b.kind == llm.BlockThinking && (b.signature != "" || b.redacted != ""):
+		kept = thinkingOpaque{Signature: b.signature, Redacted: b.redacted}
+	default:
+		return llm.Opaque{}
+	}
+	data, err := wire.Marshal(kept)
+	if err != nil {
+		return llm.Opaque{} // a block that is JSON, as checked when it opened
+	}
+	return llm.Opaque{Vendor: Vendor, Data: data}
+}
+
+// withInput is a block with the input that its deltas gave.
+func withInput(raw json.RawMessage, input string) json.RawMessage {
+	if input == "" || !json.Valid([]byte(input)) {
+		return raw
+	}
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &fields) != nil {
+		return raw
+	}
+	fields["input"] = json.RawMessage(input)
+	out, err := wire.Marshal(fields)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// finish ends the reply. The terminal event closes what is still open.
+func (d *decoder) finish() {
+	indexes := make([]int, 0, len(d.blocks))
+	for i := range d.blocks {
+		indexes = append(indexes, i)
+	}
+	slices.Sort(indexes)
+	for _, i := range indexes {
+		d.close(i)
+	}
+	d.emit(llm.Finish{Stop: d.stopReason()})
+	d.done = true
+}
+
+// StopContextWindow is the stop reason of a reply that the end of the model's
+// window cut.
+const StopContextWindow llm.StopReason = "context_window"
+
+func (d *decoder) stopReason() llm.StopReason {
+	switch d.stop {
+	case "end_turn":
+		return llm.StopEndTurn
+	case "tool_use":
+		return llm.StopToolUse
+	case "max_tokens":
+		return llm.StopMaxTokens
+	case "stop_sequence":
+		return llm.StopSequence
+	case "pause_turn":
+		return llm.StopPause
+	case "refusal":
+		return llm.StopRefusal
+	case "model_context_window_exceeded":
+		return StopContextWindow
+	case "":
+		if d.calls > 0 {
+			return llm.StopToolUse
+		}
+	}
+	return llm.StopUnknown
+}
+
+// readError is an error of reading a body: ours where it is the format's fault,
+// else the transport's.
+func readError(err error) error {
+	if errors.Is(err, sse.ErrTooLong) {
+		return malformed(err.Error())
+	}
+	return err
+}
+
+func malformed(message string) *llm.Error {
+	return &llm.Error{Class: llm.ClassMalformedStream, Op: op, Message: message}
+}

@@ -1,0 +1,314 @@
+package anthropic
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+)
+
+// A block is one encoded content block, without its cache mark.
+type block struct {
+	json []byte // an object
+	fit  bool   // may carry a mark: thinking may not, nor may an empty text
+}
+
+// A message is one encoded message. Messages without blocks are not sent.
+type message struct {
+	role   string
+	from   int // index of the newest llm message in it
+	blocks []block
+}
+
+// encode is the body of a request. Its bytes depend on the request alone, and
+// what comes before the newest messages does not change as the conversation
+// grows, marks aside (E-186): no clock, no map order, everything that the model or
+// a tool wrote as it was written.
+func (c *Client) encode(req *llm.Request) ([]byte, *wire.Names, error) {
+	for _, t := range req.Tools {
+		if len(t.Schema) > 0 && !json.Valid(t.Schema) {
+			return nil, nil, refused("the schema of tool " + t.Name + " is not JSON")
+		}
+	}
+	names := wire.NewNames(req.Tools)
+	messages := encodeMessages(req.Messages, names)
+	if len(messages) == 0 {
+		return nil, nil, refused("the conversation holds nothing that can be sent: a message with text is needed")
+	}
+	system := strings.TrimSpace(req.System) != ""
+	marks := c.marks(req, messages)
+
+	var j wire.JSON
+	j.Open('{')
+	j.Field("model", c.model.Name)
+	c.settings(&j, req)
+	if len(req.Tools) > 0 {
+		j.Key("tools")
+		j.Open('[')
+		for i, t := range req.Tools {
+			tool(&j, t, names, marks.tools && i == len(req.Tools)-1)
+		}
+		j.Close(']')
+	}
+	if system {
+		j.Key("system")
+		j.Open('[')
+		j.Raw(marked(textBlock(req.System), marks.system))
+		j.Close(']')
+	}
+	j.Key("messages")
+	j.Open('[')
+	for i, m := range messages {
+		j.Open('{')
+		j.Field("role", m.role)
+		j.Key("content")
+		j.Open('[')
+		for k, b := range m.blocks {
+			j.Raw(marked(b.json, marks.at(place{i, k})))
+		}
+		j.Close(']')
+		j.Close('}')
+	}
+	j.Close(']')
+	j.Close('}')
+	return j.Bytes(), names, nil
+}
+
+func refused(message string) *llm.Error {
+	return &llm.Error{Class: llm.ClassInvalidRequest, Op: op, Message: message}
+}
+
+func (c *Client) settings(j *wire.JSON, req *llm.Request) {
+	s := req.Settings
+	limit := s.MaxTokens
+	if limit <= 0 {
+		limit = c.config.maxTokens + max(s.ThinkingBudget, 0)
+	}
+	j.Key("max_tokens")
+	j.Int(int64(limit))
+	if !c.config.whole {
+		j.Key("stream")
+		j.Bool(true)
+	}
+	thinking(j, s.ThinkingBudget)
+	if s.Effort != "" {
+		j.Key("output_config")
+		j.Open('{')
+		j.Field("effort", s.Effort)
+		j.Close('}')
+	}
+	if c.config.sampling() && s.ThinkingBudget == 0 {
+		sampling(j, s)
+	}
+	if len(s.Stop) > 0 {
+		j.Key("stop_sequences")
+		j.Open('[')
+		for _, word := range s.Stop {
+			j.String(word)
+		}
+		j.Close(']')
+	}
+	if s.Sequential && len(req.Tools) > 0 {
+		j.Key("tool_choice")
+		j.Raw([]byte(`{"type":"auto","disable_parallel_tool_use":true}`))
+	}
+}
+
+func thinking(j *wire.JSON, budget int) {
+	if budget == 0 {
+		return
+	}
+	j.Key("thinking")
+	j.Open('{')
+	if budget < 0 {
+		j.Field("type", "adaptive")
+	} else {
+		j.Field("type", "enabled")
+		j.Key("budget_tokens")
+		j.Int(int64(budget))
+	}
+	j.Close('}')
+}
+
+func sampling(j *wire.JSON, s llm.Settings) {
+	if s.Temperature != nil {
+		j.Key("temperature")
+		j.Float(*s.Temperature)
+	}
+	if s.TopP != nil {
+		j.Key("top_p")
+		j.Float(*s.TopP)
+	}
+	if s.TopK != nil {
+		j.Key("top_k")
+		j.Int(int64(*s.TopK))
+	}
+}
+
+func tool(j *wire.JSON, t llm.Tool, names *wire.Names, mark bool) {
+	var one wire.JSON
+	one.Open('{')
+	one.Field("name", names.Wire(t.Name))
+	if t.Description != "" {
+		one.Field("description", t.Description)
+	}
+	one.Key("input_schema")
+	if len(t.Schema) == 0 || string(t.Schema) == "null" {
+		one.Raw([]byte(`{"type":"object","properties":{}}`))
+	} else {
+		one.Raw([]byte(wire.Repair(string(t.Schema))))
+	}
+	one.Close('}')
+	j.Raw(marked(one.Bytes(), mark))
+}
+
+// encodeMessages writes each message as one of its own, so that what was sent
+// never changes; only results that follow results share one, since the API wants
+// all results of a batch in the message after the calls.
+func encodeMessages(in []llm.Message, names *wire.Names) []message {
+	out := make([]message, 0, len(in))
+	ids := wire.NewIDs(64)
+	for i, m := range in {
+		role := "user"
+		if m.Role == llm.RoleAssistant {
+			role = "assistant"
+		}
+		blocks := encodeParts(m.Parts, names, ids)
+		if len(blocks) == 0 {
+			continue
+		}
+		if n := len(out); m.Role == llm.RoleTool && i > 0 && in[i-1].Role == llm.RoleTool && n > 0 {
+			out[n-1].blocks = append(out[n-1].blocks, blocks...)
+			out[n-1].from = i
+			continue
+		}
+		out = append(out, message{role: role, from: i, blocks: blocks})
+	}
+	return out
+}
+
+func encodeParts(parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
+	out := make([]block, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case llm.Text:
+			out = appendText(out, p)
+		case llm.System:
+			out = appendText(out, llm.Text{Text: p.Text})
+		case llm.Image:
+			out = append(out, block{imageBlock(p), true})
+		case llm.Thinking:
+			if raw := thinkingBlock(p); raw != nil {
+				out = append(out, block{raw, false})
+			}
+		case llm.Call:
+			out = append(out, block{callBlock(p, names, ids), true})
+		case llm.Result:
+			out = append(out, block{resultBlock(p, ids), true})
+		}
+	}
+	return out
+}
+
+// appendText adds a text that is not empty, and a block of the vendor's own that
+// is kept on an empty one.
+func appendText(out []block, t llm.Text) []block {
+	var kept textOpaque
+	if t.Opaque.Vendor == Vendor && json.Unmarshal(t.Opaque.Data, &kept) == nil && len(kept.Block) > 0 {
+		return append(out, block{kept.Block, false})
+	}
+	if strings.TrimSpace(t.Text) == "" {
+		return out
+	}
+	return append(out, block{textBlock(t.Text), true})
+}
+
+func textBlock(text string) []byte {
+	var j wire.JSON
+	j.Open('{')
+	j.Field("type", "text")
+	j.Field("text", text)
+	j.Close('}')
+	return j.Bytes()
+}
+
+func imageBlock(img llm.Image) []byte {
+	var j wire.JSON
+	j.Open('{')
+	j.Field("type", "image")
+	j.Key("source")
+	j.Open('{')
+	j.Field("type", "base64")
+	j.Field("media_type", img.Media)
+	j.Field("data", base64.StdEncoding.EncodeToString(img.Data))
+	j.Close('}')
+	j.Close('}')
+	return j.Bytes()
+}
+
+// thinkingBlock is the block as it came, nil when it was not this vendor's or
+// carries nothing that lets the API accept it (E-223).
+func thinkingBlock(t llm.Thinking) []byte {
+	var kept thinkingOpaque
+	if t.Opaque.Vendor != Vendor || json.Unmarshal(t.Opaque.Data, &kept) != nil {
+		return nil
+	}
+	var j wire.JSON
+	j.Open('{')
+	switch {
+	case kept.Signature != "":
+		j.Field("type", "thinking")
+		j.Field("thinking", t.Text)
+		j.Field("signature", kept.Signature)
+	case kept.Redacted != "":
+		j.Field("type", "redacted_thinking")
+		j.Field("data", kept.Redacted)
+	default:
+		return nil
+	}
+	j.Close('}')
+	return j.Bytes()
+}
+
+func callBlock(c llm.Call, names *wire.Names, ids *wire.IDs) []byte {
+	var j wire.JSON
+	j.Open('{')
+	j.Field("type", "tool_use")
+	j.Field("id", ids.Call(c.ID))
+	j.Field("name", names.Wire(c.Name))
+	j.Key("input")
+	j.Raw([]byte(wire.Repair(c.EchoArgs())))
+	j.Close('}')
+	return j.Bytes()
+}
+
+func resultBlock(r llm.Result, ids *wire.IDs) []byte {
+	var j wire.JSON
+	j.Open('{')
+	j.Field("type", "tool_result")
+	j.Field("tool_use_id", ids.Result(r.CallID))
+	body := r.Body()
+	empty := strings.TrimSpace(body) == ""
+	switch {
+	case len(r.Images) > 0:
+		j.Key("content")
+		j.Open('[')
+		if !empty {
+			j.Raw(textBlock(body))
+		}
+		for _, img := range r.Images {
+			j.Raw(imageBlock(img))
+		}
+		j.Close(']')
+	case !empty:
+		j.Field("content", body)
+	}
+	if r.IsError() {
+		j.Key("is_error")
+		j.Bool(true)
+	}
+	j.Close('}')
+	return j.Bytes()
+}
