@@ -22,7 +22,7 @@ func (inv Invocation) Note(kind string, data json.RawMessage) {
 func (r *run) invocation(phase HookPhase) Invocation {
 	inv := Invocation{
 		Phase: phase, Trace: r.cfg.trace, Run: r.cfg.run,
-		Turn: r.counts.turns, Request: r.counts.requests,
+		Turn: r.counts.turns, Request: r.counts.requests, Usage: r.counts.usage,
 		History: r.state.History(), core: r.core,
 	}
 	if p, ok := r.state.Pending(); ok {

@@ -57,6 +57,7 @@ type Invocation struct {
 	Op      machine.OperationID // the operation that is pending, 0 when none is
 	Turn    int                 // replies of this run so far
 	Request int                 // requests of this engine so far
+	Usage   llm.Usage           // what the requests of this run have cost so far
 	CallID  string              // in PreTool and PostTool
 	Ordinal int                 // of the call in its batch
 
