@@ -1,0 +1,420 @@
+package openai
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+)
+
+// maxCallID is the longest call id that Chat Completions take.
+const maxCallID = 40
+
+// extras are the vendor's own fields of a reply, as [llm.Opaque] data of the part
+// that they came with (B-128).
+type extras struct {
+	Call     map[string]json.RawMessage `json:"call,omitempty"`     // beside id and function
+	Function map[string]json.RawMessage `json:"function,omitempty"` // beside name and arguments
+	Message  map[string]json.RawMessage `json:"message,omitempty"`  // beside content
+	Details  json.RawMessage            `json:"reasoning_details,omitempty"`
+}
+
+// A chatBody writes the body of one request. Messages come last, so that two
+// requests of a conversation share all bytes up to where the first one ended.
+type chatBody struct {
+	wire.JSON
+	*setup
+	names *wire.Names
+	ids   *wire.IDs
+
+	afterTool bool // the last message written is a tool message
+	called    bool // an assistant message since the last user message has calls
+}
+
+func encodeChat(s *setup, req *llm.Request, names *wire.Names) []byte {
+	b := &chatBody{setup: s, names: names, ids: wire.NewIDs(maxCallID)}
+	if s.quirks.shortIDs {
+		b.ids = wire.NewIDs(shortID)
+	}
+	b.Open('{')
+	b.Field("model", s.model)
+	b.Key("stream")
+	b.Bool(true)
+	if !s.quirks.noUsage {
+		b.Key("stream_options")
+		b.Raw([]byte(`{"include_usage":true}`))
+	}
+	b.settings(req)
+	b.tools(req)
+	b.Key("messages")
+	b.Open('[')
+	if req.System != "" {
+		b.message("system", req.System)
+	}
+	for _, m := range req.Messages {
+		switch m.Role {
+		case llm.RoleUser:
+			b.user(m)
+		case llm.RoleAssistant:
+			b.assistant(m)
+		case llm.RoleTool:
+			b.results(m)
+		}
+	}
+	b.Close(']')
+	b.Close('}')
+	return b.Bytes()
+}
+
+func (b *chatBody) settings(req *llm.Request) {
+	set, q := req.Settings, b.quirks
+	if set.MaxTokens > 0 && !b.refuses(UnsetMaxTokens) {
+		field := "max_completion_tokens"
+		if q.legacyMax {
+			field = "max_tokens"
+		}
+		b.Key(field)
+		b.Int(int64(set.MaxTokens))
+	}
+	b.writeSampling(&b.JSON, set.Temperature, set.TopP)
+	if len(set.Stop) > 0 {
+		b.Key("stop")
+		b.Open('[')
+		for _, s := range set.Stop {
+			b.String(s)
+		}
+		b.Close(']')
+	}
+	b.thinking(set)
+	if q.cacheKey && req.CacheKey != "" {
+		b.Field("prompt_cache_key", req.CacheKey)
+	}
+}
+
+func (b *chatBody) thinking(set llm.Settings) {
+	switch b.quirks.effort {
+	case effortField:
+		if set.Effort != "" {
+			b.Field("reasoning_effort", set.Effort)
+		}
+	case effortObject:
+		if set.Effort == "" && set.ThinkingBudget <= 0 {
+			return
+		}
+		b.Key("reasoning")
+		b.Open('{')
+		if set.Effort != "" {
+			b.Field("effort", set.Effort)
+		} else {
+			b.Key("max_tokens")
+			b.Int(int64(set.ThinkingBudget))
+		}
+		b.Close('}')
+	case effortBudget:
+		if set.ThinkingBudget == 0 {
+			return
+		}
+		b.Key("enable_thinking")
+		b.Bool(true)
+		if set.ThinkingBudget > 0 {
+			b.Key("thinking_budget")
+			b.Int(int64(set.ThinkingBudget))
+		}
+	case effortNone:
+	}
+}
+
+func (b *chatBody) tools(req *llm.Request) {
+	if len(req.Tools) == 0 { // an empty list is refused (B-127)
+		return
+	}
+	if req.Settings.Sequential && !b.quirks.noParallel {
+		b.Key("parallel_tool_calls")
+		b.Bool(false)
+	}
+	b.Key("tools")
+	b.Open('[')
+	for _, t := range req.Tools {
+		schema := schemaOf(t.Schema)
+		b.Open('{')
+		b.Field("type", "function")
+		b.Key("function")
+		b.Open('{')
+		b.Field("name", b.names.Wire(t.Name))
+		if t.Description != "" {
+			b.Field("description", t.Description)
+		}
+		b.Key("parameters")
+		b.Raw(schema)
+		if b.quirks.strict && strict(schema) {
+			b.Key("strict")
+			b.Bool(true)
+		}
+		b.Close('}')
+		b.Close('}')
+	}
+	b.Close(']')
+}
+
+// message writes a message of one text.
+func (b *chatBody) message(role, text string) {
+	b.Open('{')
+	b.Field("role", role)
+	b.Field("content", text)
+	b.Close('}')
+	b.afterTool = false
+}
+
+func (b *chatBody) user(m llm.Message) {
+	var texts []string
+	images := 0
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case llm.Image:
+			images++
+		default:
+			if t := userText(p); t != "" {
+				texts = append(texts, t)
+			}
+		}
+	}
+	if images > 0 && b.blind {
+		texts, images = append(texts, leftOut(images)), 0
+	}
+	if len(texts) == 0 && images == 0 {
+		return // a message without content is refused
+	}
+	if b.afterTool && b.quirks.bridge {
+		b.message("assistant", "OK.")
+	}
+	b.called = false
+	if images == 0 {
+		b.message("user", strings.Join(texts, "\n\n"))
+		return
+	}
+	b.Open('{')
+	b.Field("role", "user")
+	b.Key("content")
+	b.Open('[')
+	for _, p := range m.Parts {
+		if img, ok := p.(llm.Image); ok {
+			b.image(img)
+		} else if t := userText(p); t != "" {
+			b.text(t)
+		}
+	}
+	b.Close(']')
+	b.Close('}')
+	b.afterTool = false
+}
+
+// userText is what the model reads of a user message's part.
+func userText(p llm.Part) string {
+	switch p := p.(type) {
+	case llm.Text:
+		return p.Text
+	case llm.System:
+		return p.Text
+	case llm.Image, llm.Thinking, llm.Call, llm.Result:
+	}
+	return ""
+}
+
+// assistant writes a reply. One with neither text nor calls is left out (B-126).
+func (b *chatBody) assistant(m llm.Message) {
+	text, calls := m.Text(), m.CountCalls()
+	if text == "" && calls == 0 {
+		return
+	}
+	b.called = b.called || calls > 0
+	b.Open('{')
+	b.Field("role", "assistant")
+	b.Key("content")
+	switch {
+	case text == "" && b.quirks.nullText:
+		b.Raw([]byte("null"))
+	default:
+		b.String(text)
+	}
+	b.reasoningBack(m, calls > 0)
+	if calls > 0 {
+		b.Key("tool_calls")
+		b.Open('[')
+		for _, c := range m.Calls() {
+			b.call(c)
+		}
+		b.Close(']')
+	}
+	for _, p := range m.Parts {
+		if t, ok := p.(llm.Text); ok {
+			b.extraFields(b.mine(t.Opaque).Message)
+		}
+	}
+	b.Close('}')
+	b.afterTool = false
+}
+
+// reasoningBack writes the model's own reasoning where its server wants it.
+func (b *chatBody) reasoningBack(m llm.Message, calls bool) {
+	field := b.quirks.reasoning
+	if field == "" {
+		return
+	}
+	var text strings.Builder
+	var details json.RawMessage
+	for _, p := range m.Parts {
+		if t, ok := p.(llm.Thinking); ok && t.Opaque.Vendor == b.vendor {
+			text.WriteString(t.Text)
+			details = b.mine(t.Opaque).Details
+		}
+	}
+	switch {
+	case field == fieldDetails:
+		if len(details) > 0 {
+			b.Key(field)
+			b.Raw(details)
+		}
+	case calls, b.called && text.Len() > 0:
+		b.Field(field, text.String())
+	}
+}
+
+func (b *chatBody) call(c llm.Call) {
+	x := b.mine(c.Opaque)
+	b.Open('{')
+	b.Field("id", b.ids.Call(b.callID(c.ID)))
+	b.Field("type", "function")
+	b.Key("function")
+	b.Open('{')
+	b.Field("name", b.names.Wire(c.Name))
+	b.Field("arguments", wire.Repair(c.EchoArgs()))
+	b.extraFields(x.Function)
+	b.Close('}')
+	b.extraFields(x.Call)
+	b.Close('}')
+}
+
+// extraFields writes a vendor's own fields in the order of their names.
+func (b *chatBody) extraFields(fields map[string]json.RawMessage) {
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		b.Key(k)
+		b.Raw(fields[k])
+	}
+}
+
+// mine is the data of the server that is asked, nothing when it is another's.
+func (b *chatBody) mine(o llm.Opaque) extras {
+	var x extras
+	if o.Vendor == b.vendor && len(o.Data) > 0 && json.Unmarshal(o.Data, &x) != nil {
+		return extras{}
+	}
+	return x
+}
+
+// results writes one tool message for each result, then the images of all of them
+// in one user message: tool messages take text only, and nothing may stand
+// between them (E-232).
+func (b *chatBody) results(m llm.Message) {
+	var seen []llm.Result // those with images
+	for _, p := range m.Parts {
+		r, ok := p.(llm.Result)
+		if !ok {
+			continue
+		}
+		b.Open('{')
+		b.Field("role", "tool")
+		b.Field("tool_call_id", b.ids.Result(b.callID(r.CallID)))
+		b.Key("content")
+		switch {
+		case len(r.Images) == 0:
+			b.String(r.Body())
+		case b.blind:
+			b.String(lines(r.Body(), leftOut(len(r.Images))))
+		case b.quirks.toolImages:
+			b.resultParts(r)
+		default:
+			seen = append(seen, r)
+			b.String(lines(r.Body(), fmt.Sprintf("(images that follow below: %d)", len(r.Images))))
+		}
+		b.Close('}')
+		b.afterTool = true
+	}
+	if len(seen) == 0 {
+		return
+	}
+	b.Open('{')
+	b.Field("role", "user")
+	b.Key("content")
+	b.Open('[')
+	for _, r := range seen {
+		b.text(fmt.Sprintf("Images from the result of %s (%s):", r.Name, b.ids.Result(b.callID(r.CallID))))
+		for _, img := range r.Images {
+			b.image(img)
+		}
+	}
+	b.Close(']')
+	b.Close('}')
+	b.afterTool = false
+}
+
+func (b *chatBody) resultParts(r llm.Result) {
+	b.Open('[')
+	if body := r.Body(); body != "" {
+		b.text(body)
+	}
+	for _, img := range r.Images {
+		b.image(img)
+	}
+	b.Close(']')
+}
+
+func (b *chatBody) text(text string) {
+	b.Open('{')
+	b.Field("type", "text")
+	b.Field("text", text)
+	b.Close('}')
+}
+
+func (b *chatBody) image(img llm.Image) {
+	b.Open('{')
+	b.Field("type", "image_url")
+	b.Key("image_url")
+	b.Open('{')
+	b.Field("url", dataURL(img))
+	b.Close('}')
+	b.Close('}')
+}
+
+// shortID is the length of Mistral's call ids.
+const shortID = 9
+
+// callID gives an id the form that the server insists on.
+func (b *chatBody) callID(id string) string {
+	if !b.quirks.shortIDs || len(id) == shortID && !strings.ContainsAny(id, "_-") {
+		return id // other characters are the business of wire.IDs
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:shortID]
+}
+
+func dataURL(img llm.Image) string {
+	return "data:" + img.Media + ";base64," + base64.StdEncoding.EncodeToString(img.Data)
+}
+
+func leftOut(images int) string {
+	return fmt.Sprintf("(images left out, since this model takes none: %d)", images)
+}
+
+func lines(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "\n" + b
+}

@@ -1,0 +1,410 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/sse"
+)
+
+// The blocks of a reply. Calls are numbered by the server's index and, where it
+// gives one index to several calls, by their order.
+const (
+	blockThinking  = 0
+	blockText      = 1
+	blockCalls     = 2
+	callsPerIndex  = 1 << 10
+	maxCallIndexes = 1 << 16
+)
+
+// A chatStream is the decoder of Chat Completions.
+type chatStream struct {
+	vendor string
+	names  *wire.Names
+	out    []llm.Event
+
+	thinking, text bool // the blocks are open
+	extra          json.RawMessage
+	details        []detail
+	finish         string
+	refused        bool
+	done           bool // the end marker came
+	calls          []*chatCall
+	newest         map[int]*chatCall // by the server's index
+}
+
+// A chatCall is a call being assembled.
+type chatCall struct {
+	block   int
+	id      string
+	name    string
+	args    strings.Builder
+	started bool
+	extras  extras
+}
+
+func newChatStream(vendor string, names *wire.Names) *chatStream {
+	return &chatStream{vendor: vendor, names: names, newest: map[int]*chatCall{}}
+}
+
+func (s *chatStream) complete() bool { return s.finish != "" }
+func (s *chatStream) over() bool     { return s.done }
+
+func (s *chatStream) drain() []llm.Event {
+	out := s.out
+	s.out = s.out[:0]
+	return out
+}
+
+func (s *chatStream) emit(ev llm.Event) { s.out = append(s.out, ev) }
+
+func (s *chatStream) take(ev sse.Event) error {
+	if strings.TrimSpace(ev.Data) == "[DONE]" {
+		s.done = true
+		return nil
+	}
+	if ev.Type == "error" {
+		return streamError([]byte(ev.Data))
+	}
+	return s.chunk(ev.Type, ev.Data)
+}
+
+func (s *chatStream) whole(body []byte) error { return s.chunk("", string(body)) }
+
+func (s *chatStream) chunk(kind, data string) error {
+	var c chunk
+	if err := json.Unmarshal([]byte(data), &c); err != nil {
+		return malformed("json", "an event is no chunk of a reply: %v", err)
+	}
+	if isFault(c.Error) || c.Object == "error" {
+		return streamError([]byte(data))
+	}
+	usage := c.Usage.usage()
+	if c.Groq != nil && !usage.Known() {
+		usage = c.Groq.Usage.usage()
+	}
+	if usage.Known() {
+		s.emit(llm.UsageReport{Usage: usage})
+	}
+	if len(c.Choices) == 0 && c.Usage == nil && c.Groq == nil {
+		s.emit(unhandled(s.vendor, kind, data))
+	}
+	for i := range c.Choices {
+		if c.Choices[i].Index != 0 {
+			continue // one reply was asked for
+		}
+		if err := s.choice(&c.Choices[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFault reports whether the error field of a chunk says anything.
+func isFault(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "{}", `""`:
+		return false
+	}
+	return true
+}
+
+func (s *chatStream) choice(c *chatChoice) error {
+	if isFault(c.Error) {
+		return streamError(c.Error)
+	}
+	for _, d := range []*chatDelta{c.Delta, c.Message} {
+		if d == nil {
+			continue
+		}
+		if err := s.delta(d); err != nil {
+			return err
+		}
+	}
+	switch c.Finish {
+	case "":
+		return nil
+	case "error":
+		return &llm.Error{Class: llm.ClassServer, Code: c.Finish, Message: "the server gave up in the middle of the reply"}
+	case "insufficient_system_resource": // DeepSeek
+		return &llm.Error{Class: llm.ClassOverloaded, Code: c.Finish, Message: "the server ran out of resources in the middle of the reply"}
+	}
+	s.finish = c.Finish
+	return nil
+}
+
+func (s *chatStream) delta(d *chatDelta) error {
+	before := len(s.details)
+	for _, raw := range d.Details {
+		s.details = addDetail(s.details, raw)
+	}
+	switch {
+	case d.Thought != "":
+		s.think(string(d.Thought))
+	case d.Reasoning != "":
+		s.think(string(d.Reasoning))
+	case d.Content.thought != "":
+		s.think(d.Content.thought)
+	case len(s.details) > before:
+		s.think(detailText(d.Details))
+	}
+	if len(d.Extra) > 0 && string(d.Extra) != "null" {
+		s.extra = d.Extra
+	}
+	if d.Content.text != "" {
+		s.say(d.Content.text)
+	}
+	if d.Refusal != "" {
+		s.refused = true
+		s.say(d.Refusal)
+	}
+	for i, raw := range d.Calls {
+		c, err := readCall(raw)
+		if err != nil {
+			return malformed("tool_calls", "piece %d of a call cannot be read: %v", i, err)
+		}
+		if err := s.call(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func detailText(raws []json.RawMessage) string {
+	var b strings.Builder
+	for _, raw := range raws {
+		var d detail
+		if json.Unmarshal(raw, &d) == nil {
+			b.WriteString(d.text())
+		}
+	}
+	return b.String()
+}
+
+func (s *chatStream) think(text string) {
+	if !s.thinking {
+		s.thinking = true
+		s.emit(llm.BlockStart{Index: blockThinking, Kind: llm.BlockThinking})
+	}
+	if text != "" {
+		s.emit(llm.BlockDelta{Index: blockThinking, Text: text})
+	}
+}
+
+func (s *chatStream) say(text string) {
+	if !s.text {
+		s.text = true
+		s.emit(llm.BlockStart{Index: blockText, Kind: llm.BlockText})
+	}
+	if text != "" {
+		s.emit(llm.BlockDelta{Index: blockText, Text: text})
+	}
+}
+
+// call takes a piece of a call.
+func (s *chatStream) call(d callDelta) error {
+	c, err := s.target(d)
+	if err != nil || c == nil {
+		return err
+	}
+	if c.id == "" {
+		c.id = d.id
+	}
+	switch {
+	case d.name == "" || d.name == c.name:
+	case c.started, strings.HasPrefix(c.name, d.name):
+	case strings.HasPrefix(d.name, c.name):
+		c.name = d.name // told again, longer
+	default:
+		c.name += d.name // told in pieces
+	}
+	c.extras.Call = merged(c.extras.Call, d.extras.Call)
+	c.extras.Function = merged(c.extras.Function, d.extras.Function)
+	c.args.WriteString(d.args)
+	switch {
+	case c.started && d.args != "":
+		s.emit(llm.BlockDelta{Index: c.block, Text: d.args})
+	case !c.started && c.name != "" && c.args.Len() > 0:
+		s.start(c) // before the first argument the name may still grow
+	}
+	return nil
+}
+
+// start tells of a call and of the arguments that it has so far.
+func (s *chatStream) start(c *chatCall) {
+	c.started = true
+	s.emit(llm.BlockStart{Index: c.block, Kind: llm.BlockCall, ID: c.id, Name: s.names.Real(c.name)})
+	if c.args.Len() > 0 {
+		s.emit(llm.BlockDelta{Index: c.block, Text: c.args.String()})
+	}
+}
+
+// target is the call to which a piece belongs, nil when it only repeats one.
+//
+// Pieces of one call share an index. Servers that leave it out, or give all calls
+// the same, still send a name with each new call (E-238).
+func (s *chatStream) target(d callDelta) (*chatCall, error) {
+	var cur *chatCall
+	switch {
+	case d.index != nil:
+		if *d.index < 0 || *d.index >= maxCallIndexes {
+			return nil, malformed("tool_calls", "a call has the index %d", *d.index)
+		}
+		cur = s.newest[*d.index]
+	case d.id != "":
+		cur = s.byID(d.id)
+	case len(s.calls) > 0:
+		cur = s.calls[len(s.calls)-1]
+	}
+	switch {
+	case cur == nil:
+		return s.open(d)
+	case d.name == "" || cur.args.Len() == 0 && (d.id == "" || cur.id == "" || d.id == cur.id):
+		return cur, nil // a name in pieces, or none
+	case d.id != "" && cur.id != "" && d.id != cur.id:
+		return s.open(d)
+	case !json.Valid([]byte(cur.args.String())):
+		return cur, nil // the name is repeated with every piece
+	case d.id == cur.id && d.id != "":
+		if d.args == "" || d.args == cur.args.String() {
+			return nil, nil // the whole call once more
+		}
+		return cur, nil
+	}
+	return s.open(d)
+}
+
+func (s *chatStream) byID(id string) *chatCall {
+	for _, c := range s.calls {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// open begins a new call.
+func (s *chatStream) open(d callDelta) (*chatCall, error) {
+	index := len(s.calls)
+	if d.index != nil {
+		index = *d.index
+	}
+	if len(s.calls) >= callsPerIndex {
+		return nil, malformed("tool_calls", "the reply has more than %d calls", callsPerIndex)
+	}
+	block := blockCalls + index*callsPerIndex
+	for s.taken(block) {
+		block++
+	}
+	c := &chatCall{block: block, id: d.id}
+	s.calls = append(s.calls, c)
+	s.newest[index] = c
+	return c, nil
+}
+
+func (s *chatStream) taken(block int) bool {
+	for _, c := range s.calls {
+		if c.block == block {
+			return true
+		}
+	}
+	return false
+}
+
+func merged(into, from map[string]json.RawMessage) map[string]json.RawMessage {
+	if into == nil {
+		return from
+	}
+	for k, v := range from {
+		into[k] = v
+	}
+	return into
+}
+
+// end closes all blocks (E-237) and the reply.
+func (s *chatStream) end() error {
+	if s.thinking {
+		s.emit(llm.BlockStop{Index: blockThinking, Opaque: s.thought()})
+	}
+	if len(s.extra) > 0 && len(s.calls) == 0 {
+		s.say("")
+	}
+	if s.text {
+		s.emit(llm.BlockStop{Index: blockText, Opaque: s.opaque(extras{Message: s.messageExtra()})})
+	}
+	calls := 0
+	for _, c := range s.calls {
+		if c.name == "" {
+			if c.id == "" && c.args.Len() == 0 {
+				continue // an empty piece
+			}
+			return &llm.Error{Class: llm.ClassMalformedToolCall, Code: "no_name", Message: "the model called a tool without a name"}
+		}
+		if !c.started {
+			s.start(c)
+		}
+		s.emit(llm.BlockStop{Index: c.block, Opaque: s.opaque(c.extras)})
+		calls++
+	}
+	s.emit(llm.Finish{Stop: s.stop(calls)})
+	return nil
+}
+
+func (s *chatStream) messageExtra() map[string]json.RawMessage {
+	if len(s.extra) == 0 {
+		return nil
+	}
+	return map[string]json.RawMessage{"extra_content": s.extra}
+}
+
+// thought marks thinking as the vendor's, with what it needs to have it back.
+func (s *chatStream) thought() llm.Opaque {
+	var x extras
+	if len(s.details) > 0 {
+		if data, err := wire.Marshal(s.details); err == nil {
+			x.Details = data
+		}
+	}
+	if o := s.opaque(x); !o.IsZero() {
+		return o
+	}
+	return llm.Opaque{Vendor: s.vendor, Data: json.RawMessage("{}")}
+}
+
+func (s *chatStream) opaque(x extras) llm.Opaque {
+	if x.Call == nil && x.Function == nil && x.Message == nil && x.Details == nil {
+		return llm.Opaque{}
+	}
+	data, err := wire.Marshal(x)
+	if err != nil {
+		return llm.Opaque{}
+	}
+	return llm.Opaque{Vendor: s.vendor, Data: data}
+}
+
+// stop decides by the calls that are there, since servers say stop with calls and
+// the other way about.
+func (s *chatStream) stop(calls int) llm.StopReason {
+	switch s.finish {
+	case "length", "model_length", "max_tokens":
+		return llm.StopMaxTokens
+	case "content_filter":
+		return llm.StopContentFilter
+	case "tool_calls", "function_call":
+		return llm.StopToolUse // without calls package collect refuses it
+	case "stop", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use":
+		switch {
+		case calls > 0:
+			return llm.StopToolUse
+		case s.refused:
+			return llm.StopRefusal
+		}
+		return llm.StopEndTurn
+	}
+	if calls > 0 {
+		return llm.StopToolUse
+	}
+	return llm.StopUnknown
+}

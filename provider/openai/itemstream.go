@@ -1,0 +1,472 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/sse"
+)
+
+// A block of a reply is numbered by its item and its place in it (E-249).
+const (
+	partsPerItem = 1 << 10
+	maxItems     = 1 << 16
+)
+
+// An itemStream is the decoder of Responses.
+type itemStream struct {
+	vendor string
+	names  *wire.Names
+	out    []llm.Event
+
+	items   map[int]*openItem
+	stop    llm.StopReason // set by the terminal event
+	calls   int
+	refused bool
+}
+
+// An openItem is an item of which something was seen.
+type openItem struct {
+	kind   string // as the server names it; empty until it did
+	blocks map[int]*openBlock
+	held   strings.Builder // arguments of a call that is not named yet
+	done   bool            // the item is whole, its blocks are closed
+}
+
+// An openBlock is a block that grows.
+type openBlock struct {
+	kind    llm.BlockKind
+	refusal bool
+	text    strings.Builder // what was handed on
+	settled bool            // the final value has come
+	summary int             // the part of a reasoning summary that came last
+}
+
+func newItemStream(vendor string, names *wire.Names) *itemStream {
+	return &itemStream{vendor: vendor, names: names, items: map[int]*openItem{}}
+}
+
+func (s *itemStream) complete() bool       { return s.stop != "" }
+func (s *itemStream) over() bool           { return s.stop != "" }
+func (s *itemStream) emit(ev llm.Event)    { s.out = append(s.out, ev) }
+func (s *itemStream) whole(b []byte) error { return s.wholeReply(b) }
+
+func (s *itemStream) drain() []llm.Event {
+	out := s.out
+	s.out = s.out[:0]
+	return out
+}
+
+func (s *itemStream) take(ev sse.Event) error {
+	if strings.TrimSpace(ev.Data) == "[DONE]" {
+		return nil
+	}
+	var e itemEvent
+	err := json.Unmarshal([]byte(ev.Data), &e)
+	if e.Type == "" {
+		e.Type = ev.Type
+	}
+	var shape *json.UnmarshalTypeError
+	if err != nil && !(errors.As(err, &shape) && !known(e.Type)) {
+		return malformed("json", "an event cannot be read: %v", err)
+	}
+	if e.Type == "error" || e.Type == "" && isFault(e.Error) { // nested or flat, E-251
+		return streamError([]byte(ev.Data))
+	}
+	if e.OutputIndex < 0 || e.OutputIndex >= maxItems || e.ContentIndex < 0 || e.ContentIndex >= partsPerItem {
+		return malformed("index", "an event is for item %d, part %d", e.OutputIndex, e.ContentIndex)
+	}
+	return s.event(&e, ev.Data)
+}
+
+// known reports whether events of a type are read.
+func known(kind string) bool {
+	switch kind {
+	case "response.output_item.added", "response.output_item.done",
+		"response.output_text.delta", "response.output_text.done",
+		"response.refusal.delta", "response.refusal.done",
+		"response.reasoning_text.delta", "response.reasoning_text.done", "response.reasoning_summary_text.delta",
+		"response.function_call_arguments.delta", "response.function_call_arguments.done",
+		"response.completed", "response.incomplete", "response.failed", "response.cancelled", "error":
+		return true
+	}
+	return false
+}
+
+func (s *itemStream) event(e *itemEvent, data string) error {
+	switch e.Type {
+	case "response.created", "response.in_progress", "response.queued",
+		"response.content_part.added", "response.content_part.done",
+		"response.reasoning_summary_part.added", "response.reasoning_summary_part.done",
+		"response.reasoning_summary_text.done":
+		return nil // the item's own end says it all again
+	case "response.output_item.added":
+		return s.added(e)
+	case "response.output_item.done":
+		if e.Item == nil {
+			return malformed("no_value", "item %d ended without its value", e.OutputIndex)
+		}
+		return s.finished(e.OutputIndex, e.Item, true)
+	case "response.output_text.delta":
+		return s.grow(e, llm.BlockText, false, e.Delta)
+	case "response.refusal.delta":
+		return s.grow(e, llm.BlockText, true, e.Delta)
+	case "response.output_text.done":
+		return s.settle(e, llm.BlockText, false, e.Text)
+	case "response.refusal.done":
+		return s.settle(e, llm.BlockText, true, e.Refusal)
+	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta":
+		return s.think(e)
+	case "response.reasoning_text.done":
+		return nil
+	case "response.function_call_arguments.delta":
+		return s.argue(e, e.Delta)
+	case "response.function_call_arguments.done":
+		return s.settleArgs(e)
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		return s.terminal(e)
+	}
+	s.emit(unhandled(s.vendor, e.Type, data))
+	return nil
+}
+
+// item is the item of an event, made when it is new.
+func (s *itemStream) item(index int, kind string) (*openItem, error) {
+	it := s.items[index]
+	if it == nil {
+		it = &openItem{kind: kind, blocks: map[int]*openBlock{}}
+		s.items[index] = it
+	}
+	switch {
+	case it.kind == "":
+		it.kind = kind
+	case kind != "" && it.kind != kind:
+		return nil, malformed("kind_differs", "item %d is a %s and a %s", index, it.kind, kind)
+	}
+	return it, nil
+}
+
+func (s *itemStream) added(e *itemEvent) error {
+	if e.Item == nil {
+		return malformed("no_value", "item %d began without its value", e.OutputIndex)
+	}
+	it, err := s.item(e.OutputIndex, e.Item.Type)
+	if err != nil {
+		return err
+	}
+	switch it.kind {
+	case "function_call":
+		// A call without an id could not be answered: it waits for its end (E-250).
+		if e.Item.CallID != "" && e.Item.Name != "" {
+			s.startCall(e.OutputIndex, it, e.Item)
+		}
+	case "reasoning":
+		s.block(e.OutputIndex, 0, it, llm.BlockThinking)
+	}
+	return nil
+}
+
+// block is a block of an item, started when it is new.
+func (s *itemStream) block(item, part int, it *openItem, kind llm.BlockKind) *openBlock {
+	b := it.blocks[part]
+	if b == nil {
+		b = &openBlock{kind: kind}
+		it.blocks[part] = b
+		s.emit(llm.BlockStart{Index: item*partsPerItem + part, Kind: kind})
+	}
+	return b
+}
+
+// write hands on more of a block.
+func (s *itemStream) write(item, part int, b *openBlock, text string) {
+	if text != "" {
+		b.text.WriteString(text)
+		s.emit(llm.BlockDelta{Index: item*partsPerItem + part, Text: text})
+	}
+}
+
+// grow takes a piece of a message.
+func (s *itemStream) grow(e *itemEvent, kind llm.BlockKind, refusal bool, text string) error {
+	it, err := s.item(e.OutputIndex, "message")
+	if err != nil {
+		return err
+	}
+	b := s.block(e.OutputIndex, e.ContentIndex, it, kind)
+	if b.settled || it.done {
+		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+	}
+	b.refusal = b.refusal || refusal
+	s.refused = s.refused || refusal
+	s.write(e.OutputIndex, e.ContentIndex, b, text)
+	return nil
+}
+
+// settle takes the final value of a part of a message.
+func (s *itemStream) settle(e *itemEvent, kind llm.BlockKind, refusal bool, final *string) error {
+	if final == nil {
+		return malformed("no_value", "a part of item %d ended without its value", e.OutputIndex)
+	}
+	if err := s.grow(e, kind, refusal, ""); err != nil {
+		return err
+	}
+	return s.close(e.OutputIndex, e.ContentIndex, s.items[e.OutputIndex].blocks[e.ContentIndex], *final)
+}
+
+// close holds what a block has against its final value. The value counts: what
+// did not come in pieces is handed on now (E-247).
+func (s *itemStream) close(item, part int, b *openBlock, final string) error {
+	rest, ok := strings.CutPrefix(final, b.text.String())
+	if !ok {
+		return malformed("done_differs", "the pieces of item %d are not what it ended as", item)
+	}
+	if b.settled && rest != "" {
+		return malformed("done_differs", "item %d has two final values", item)
+	}
+	s.write(item, part, b, rest)
+	b.settled = true
+	return nil
+}
+
+// think takes a piece of reasoning. The parts of a summary become one text, with
+// an empty line between them.
+func (s *itemStream) think(e *itemEvent) error {
+	it, err := s.item(e.OutputIndex, "reasoning")
+	if err != nil {
+		return err
+	}
+	b := s.block(e.OutputIndex, 0, it, llm.BlockThinking)
+	if it.done {
+		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+	}
+	place := max(e.SummaryIndex, e.ContentIndex)
+	if place != b.summary && b.text.Len() > 0 {
+		s.write(e.OutputIndex, 0, b, "\n\n")
+	}
+	b.summary = place
+	s.write(e.OutputIndex, 0, b, e.Delta)
+	return nil
+}
+
+func (s *itemStream) startCall(index int, it *openItem, v *outputItem) {
+	b := &openBlock{kind: llm.BlockCall}
+	it.blocks[0] = b
+	s.calls++
+	s.emit(llm.BlockStart{Index: index * partsPerItem, Kind: llm.BlockCall, ID: v.CallID, Name: s.names.Real(v.Name)})
+	s.write(index, 0, b, it.held.String())
+}
+
+// argue takes a piece of a call's arguments.
+func (s *itemStream) argue(e *itemEvent, text string) error {
+	it, err := s.item(e.OutputIndex, "function_call")
+	if err != nil {
+		return err
+	}
+	b := it.blocks[0]
+	switch {
+	case it.done, b != nil && b.settled:
+		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+	case b == nil:
+		it.held.WriteString(text)
+	default:
+		s.write(e.OutputIndex, 0, b, text)
+	}
+	return nil
+}
+
+func (s *itemStream) settleArgs(e *itemEvent) error {
+	if e.Arguments == nil {
+		return malformed("no_value", "the arguments of item %d ended without their value", e.OutputIndex)
+	}
+	it, err := s.item(e.OutputIndex, "function_call")
+	if err != nil {
+		return err
+	}
+	b := it.blocks[0]
+	if b == nil { // not named yet: the item's end will tell
+		return nil
+	}
+	return s.close(e.OutputIndex, 0, b, *e.Arguments)
+}
+
+// finished takes the final value of an item and closes its blocks. A value that is
+// not exact, that of an item that was cut, closes them as they are.
+func (s *itemStream) finished(index int, v *outputItem, exact bool) error {
+	it, err := s.item(index, v.Type)
+	if err != nil {
+		return err
+	}
+	if it.done {
+		return nil
+	}
+	it.done = true
+	switch v.Type {
+	case "message":
+		err = s.finishMessage(index, it, v, exact)
+	case "function_call":
+		err = s.finishCall(index, it, v, exact)
+	case "reasoning":
+		s.finishReasoning(index, it, v)
+	default:
+		s.emit(unhandled(s.vendor, "item "+v.Type, v.ID))
+	}
+	return err
+}
+
+func (s *itemStream) finishMessage(index int, it *openItem, v *outputItem, exact bool) error {
+	for i, p := range parts(v.Content) {
+		if p.Type != "output_text" && p.Type != "refusal" && p.Type != "text" || i >= partsPerItem {
+			continue
+		}
+		b := s.block(index, i, it, llm.BlockText)
+		s.refused = s.refused || p.Type == "refusal"
+		if err := s.close(index, i, b, p.Text+p.Refusal); err != nil && exact {
+			return err
+		}
+	}
+	var phase llm.Opaque
+	if v.Phase != "" {
+		phase = s.opaque(itemData{Type: "message", Phase: v.Phase})
+	}
+	s.stopBlocks(index, it, phase)
+	return nil
+}
+
+func (s *itemStream) finishCall(index int, it *openItem, v *outputItem, exact bool) error {
+	if it.blocks[0] == nil {
+		if v.Name == "" {
+			return &llm.Error{Class: llm.ClassMalformedToolCall, Code: "no_name", Message: "the model called a tool without a name"}
+		}
+		s.startCall(index, it, v)
+	}
+	if v.Arguments == nil && exact {
+		return malformed("no_value", "item %d ended without its arguments", index)
+	}
+	if v.Arguments != nil {
+		if err := s.close(index, 0, it.blocks[0], *v.Arguments); err != nil && exact {
+			return err
+		}
+	}
+	s.stopBlocks(index, it, llm.Opaque{})
+	return nil
+}
+
+// finishReasoning closes reasoning with all that it needs to go back (E-248).
+func (s *itemStream) finishReasoning(index int, it *openItem, v *outputItem) {
+	b := s.block(index, 0, it, llm.BlockThinking)
+	if b.text.Len() == 0 {
+		s.write(index, 0, b, readable(v))
+	}
+	d := itemData{Type: "reasoning", ID: v.ID, Summary: v.Summary, Encrypted: v.Encrypted}
+	if len(parts(v.Content)) > 0 {
+		d.Content = v.Content
+	}
+	s.stopBlocks(index, it, s.opaque(d))
+}
+
+// readable is the text of reasoning: its content where that is shown, else its
+// summary.
+func readable(v *outputItem) string {
+	list := parts(v.Content)
+	if len(list) == 0 {
+		list = parts(v.Summary)
+	}
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.Text
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func (s *itemStream) stopBlocks(index int, it *openItem, o llm.Opaque) {
+	it.done = true
+	for _, part := range slices.Sorted(maps.Keys(it.blocks)) {
+		s.emit(llm.BlockStop{Index: index*partsPerItem + part, Opaque: o})
+	}
+}
+
+func (s *itemStream) opaque(d itemData) llm.Opaque {
+	data, err := wire.Marshal(d)
+	if err != nil {
+		return llm.Opaque{}
+	}
+	return llm.Opaque{Vendor: s.vendor, Data: data}
+}
+
+// wholeReply reads a response that came in one piece.
+func (s *itemStream) wholeReply(body []byte) error {
+	var r responseBody
+	if err := json.Unmarshal(body, &r); err != nil {
+		return malformed("json", "the reply cannot be read: %v", err)
+	}
+	if r.Status == "" {
+		return streamError(body)
+	}
+	return s.terminal(&itemEvent{Type: "response." + r.Status, Response: &r})
+}
+
+// terminal takes the end of the response, with items that came only with it.
+func (s *itemStream) terminal(e *itemEvent) error {
+	r := e.Response
+	if r == nil {
+		return malformed("no_value", "the response ended without its value")
+	}
+	if u := r.Usage.usage(); u.Known() {
+		s.emit(llm.UsageReport{Usage: u})
+	}
+	switch e.Type {
+	case "response.completed", "response.incomplete":
+	default:
+		return failed(e.Type, r)
+	}
+	exact := e.Type == "response.completed"
+	bare := len(s.items) == 0 // nothing was streamed: the end tells all
+	for i := range r.Output {
+		it := s.items[i]
+		if !bare && (it == nil || it.done || it.kind != r.Output[i].Type) {
+			continue // it was told already; some servers count differently here
+		}
+		if err := s.finished(i, &r.Output[i], exact); err != nil {
+			return err
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(s.items)) {
+		if it := s.items[i]; !it.done {
+			s.stopBlocks(i, it, llm.Opaque{})
+		}
+	}
+	s.stop = s.reason(exact, r)
+	return nil
+}
+
+func failed(kind string, r *responseBody) error {
+	if isFault(r.Error) {
+		return streamError(r.Error)
+	}
+	return &llm.Error{Class: llm.ClassServer, Code: strings.TrimPrefix(kind, "response."), Message: "the response failed and does not say why"}
+}
+
+func (s *itemStream) reason(exact bool, r *responseBody) llm.StopReason {
+	switch {
+	case !exact && r.Incomplete != nil && r.Incomplete.Reason == "max_output_tokens":
+		return llm.StopMaxTokens
+	case !exact && r.Incomplete != nil && r.Incomplete.Reason == "content_filter":
+		return llm.StopContentFilter
+	case !exact:
+		return llm.StopIncomplete
+	case s.calls > 0:
+		return llm.StopToolUse
+	case s.refused:
+		return llm.StopRefusal
+	}
+	return llm.StopEndTurn
+}
+
+func (s *itemStream) end() error {
+	s.emit(llm.Finish{Stop: s.stop})
+	return nil
+}
