@@ -14,11 +14,11 @@ import (
 func input(t *rapid.T, s *machine.State) machine.Input {
 	op := operation(t, s)
 	fits := map[machine.Phase][]string{
-		machine.PhaseReady:      {"start", "append", "start"},
+		machine.PhaseReady:      {"start", "append", "start", "truncate"},
 		machine.PhaseFailed:     {"start"},
 		machine.PhaseGenerating: {"begin", "generated", "generated", "generated", "notice", "pause", "steer"},
 		machine.PhaseTools:      {"begin", "started", "started", "settled", "settled", "completed", "rest", "pause", "recovered"},
-		machine.PhaseFinished:   {"append", "start"},
+		machine.PhaseFinished:   {"append", "start", "truncate"},
 		machine.PhaseCancelled:  {"append", "start"},
 		machine.PhasePaused:     {"resume", "cancel", "steer"},
 	}

@@ -140,7 +140,7 @@ func always(t *rapid.T, n *node) {
 		t.Fatalf("asking changed the state (S-148)")
 	}
 	var again machine.State
-	if err := json.Unmarshal([]byte(n.snapshot), &again); err != nil || snapshot(t, &again) != n.snapshot {
+	if err := json.Unmarshal([]byte(n.snapshot), &again); err != nil || snapshot(t, &again) != n.snapshot || show(&again) != show(s) {
 		t.Fatalf("the snapshot does not read back: %v\n%s", err, n.snapshot)
 	}
 }

@@ -174,15 +174,50 @@ func TestRecoverDoesNotWriteBehindTheHistory(t *testing.T) {
 	var s machine.State
 	must(t, &s, machine.ReplaceContext{Messages: whole[:1]})
 	must(t, &s, machine.AppendInput{Message: llm.UserText("mine")})
-	view := s.History()
-	_ = append(view, llm.UserText("theirs"))
-	must(t, &s, machine.AppendInput{Message: llm.UserText("mine too")})
-	want := "user[\"u\"]\nuser[\"mine\"]\nuser[\"mine too\"]\n"
+	want := "user[\"u\"]\nuser[\"mine\"]\n"
+	for range 20 { // so that some views have room behind them
+		view := s.History()
+		must(t, &s, machine.AppendInput{Message: llm.UserText("mine too")})
+		_ = append(view, llm.UserText("theirs"))
+		want += "user[\"mine too\"]\n"
+	}
 	if diff := cmp.Diff(want, transcript(s.History())); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := whole[1].Text() + whole[2].Text(); got != "otherother" {
 		t.Errorf("the caller's slice now holds %q", got)
+	}
+}
+
+// TestS158_ForksOfOneSlice: two copies write behind the same slice, wherever the
+// machine extends one.
+func TestS158_ForksOfOneSlice(t *testing.T) {
+	s := base(t, "T")
+	must(t, s, machine.ToolsCompleted{Op: 2, Results: make([]llm.Result, 2)})
+	notice := func(s *machine.State, text string) { must(t, s, machine.Notice{Op: 3, Text: text}) }
+	for range 6 {
+		a, b := s.Clone(), s.Clone()
+		notice(a, "a")
+		before := transcript(a.History())
+		notice(b, "b")
+		if after := transcript(a.History()); after != before {
+			t.Errorf("a notice in a copy changed\n%s\nto\n%s", before, after)
+		}
+		notice(s, "both")
+	}
+	must(t, s, machine.GenerationFailed{Op: 3})
+	for range 6 { // a cut history has room behind it that is not its own
+		must(t, s, machine.AppendInput{Message: llm.UserText("more")})
+	}
+	before := transcript(s.History())
+	for n := range s.Len() {
+		cut := s.Clone()
+		if _, err := cut.Step(machine.Truncate{Len: n}); err == nil {
+			must(t, cut, machine.AppendInput{Message: llm.UserText("other")})
+		}
+	}
+	if after := transcript(s.History()); after != before {
+		t.Errorf("a cut copy changed\n%s\nto\n%s", before, after)
 	}
 }
 
