@@ -1,0 +1,132 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/task/workspace"
+)
+
+// commit ends a run that is done (B-49, B-50).
+func (r *runner) commit(ctx context.Context, s *Session) {
+	res := &r.result
+	if err := r.cfg.Domain.Seal(ctx, s); err != nil {
+		r.warn("the last entries: %v", err)
+		r.cfg.Event("seal-failed", map[string]any{"error": err.Error()})
+	}
+	r.show(ctx)
+	if len(res.Files) == 0 {
+		res.Outcome = Done
+		r.release(ctx)
+		return
+	}
+	c, err := r.snap.Commit(ctx, r.message(), workspace.CommitOptions{Fallback: r.cfg.Committer})
+	if err != nil {
+		path := PathCommit
+		if e, ok := errors.AsType[*workspace.Error](err); ok && e.Kind == workspace.KindHeadMoved {
+			path = PathForeignHead
+		}
+		r.fail(path, err)
+		r.failed(ctx)
+		return
+	}
+	res.Outcome, res.Commit = Done, c.Commit
+	r.cfg.Event("run-committed", map[string]any{"commit": c.Commit, "files": c.Paths})
+	r.release(ctx)
+}
+
+// show notes what the run changed.
+func (r *runner) show(ctx context.Context) {
+	res := &r.result
+	changes, err := r.snap.Changed(ctx)
+	if err != nil {
+		r.warn("what changed cannot be told: %v", err)
+		return
+	}
+	for _, c := range changes {
+		res.Files = append(res.Files, c.Path)
+	}
+	if len(changes) == 0 {
+		return
+	}
+	if res.Stats, err = r.snap.DiffStat(ctx); err != nil {
+		r.warn("diff: %v", err)
+	}
+	if res.Diff, err = r.snap.Diff(ctx); err != nil {
+		r.warn("diff: %v", err)
+	}
+	if res.Outcome == "" {
+		res.Outcome = Done
+	}
+}
+
+// message is the commit's: the request, what was done, how it was verified.
+func (r *runner) message() string {
+	subject := strings.Join(strings.Fields(r.cfg.Request), " ")
+	if cut := llm.CutUTF8(subject, 72); cut != subject {
+		subject = llm.CutUTF8(subject, 69) + "..."
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", subject)
+	if f := r.result.Tally.Finish; f != nil && f.Summary != "" {
+		fmt.Fprintf(&b, "\n%s\n", f.Summary)
+	}
+	if len(r.result.Verification) > 0 {
+		fmt.Fprintf(&b, "\nVerified:\n%s\n", list(r.result.Verification))
+	}
+	fmt.Fprintf(&b, "\nFiducial-Run: %s\n", r.cfg.Run)
+	return b.String()
+}
+
+// failed keeps what the run changed and puts the tree back, in this order, each
+// whatever becomes of the other (B-53).
+func (r *runner) failed(ctx context.Context) {
+	res := &r.result
+	res.Outcome, res.Files, res.Commit = Failed, nil, ""
+	r.cfg.Event("run-failed", map[string]any{"path": res.Path, "detail": res.Detail})
+	kept, err := r.snap.Preserve(ctx, "fiducial failed run "+r.cfg.Run)
+	res.Preserved = kept
+	switch {
+	case err != nil:
+		r.warn("the changes could not be preserved: %v", err)
+	case kept.Stash != "":
+		r.cfg.Event("work-preserved", map[string]any{"stash": kept.Stash, "message": kept.Message, "files": kept.Files})
+	}
+	r.restore(ctx)
+}
+
+// restore puts the tree back. While it is not whole the snapshot stays.
+func (r *runner) restore(ctx context.Context) {
+	restored, err := r.snap.Restore(ctx)
+	r.result.Restored = &restored
+	if err != nil {
+		r.result.RestoreErr = err
+		r.cfg.Event("restore-failed", map[string]any{"error": err.Error()})
+		return
+	}
+	r.release(ctx)
+}
+
+func (r *runner) release(ctx context.Context) {
+	if err := r.snap.Release(ctx); err != nil {
+		r.warn("the snapshot stays under refs/fiducial/%s: %v", r.cfg.Run, err)
+	}
+}
+
+func (r *runner) end() map[string]any {
+	res := &r.result
+	m := map[string]any{
+		"outcome": res.Outcome, "path": res.Path, "turns": res.Tally.Turns, "budget": res.Tally.Budget,
+		"usage": res.Tally.Usage, "files": res.Files,
+	}
+	if res.Commit != "" {
+		m["commit"] = res.Commit
+	}
+	if res.Detail != "" {
+		m["detail"] = res.Detail
+	}
+	return m
+}
