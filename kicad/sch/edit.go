@@ -34,6 +34,9 @@ func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 		if !u.Symbol.File.Valid() {
 			return nil, &EditError{Kind: Broken, Detail: "the file " + u.Symbol.File.Name + " has errors: " + u.Symbol.File.Errors[0].Error()}
 		}
+		if len(u.Symbol.Properties) == 0 {
+			return nil, &EditError{Kind: Broken, Detail: "the symbol of " + ref + " has no field at all to put another one behind"}
+		}
 		if e, changed := u.Symbol.set(name, value); changed {
 			edits = append(edits, e)
 		}
@@ -45,7 +48,7 @@ func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 	return edits, nil
 }
 
-// set makes the edit of one symbol.
+// set makes the edit of one symbol, which has a property at least.
 func (s *Symbol) set(name, value string) (sexpr.Edit, bool) {
 	if p, ok := s.Property(name); ok {
 		return sexpr.SetText(s.File.Name, p.Text, value)

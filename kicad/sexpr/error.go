@@ -46,6 +46,7 @@ type Error struct {
 	Offset int // in bytes from 0
 	Line   int // from 1
 	Column int // in bytes from 1
+	Count  int // how many lists an Unclosed error stands for, else 1
 	Detail string
 }
 

@@ -55,7 +55,7 @@ func (p *parser) fail(kind ErrorKind, offset int, format string, args ...any) {
 	if p.count[kind]++; p.count[kind] > maxErrors {
 		return
 	}
-	p.errs = append(p.errs, &Error{Kind: kind, Offset: offset, Detail: fmt.Sprintf(format, args...)})
+	p.errs = append(p.errs, &Error{Kind: kind, Offset: offset, Count: 1, Detail: fmt.Sprintf(format, args...)})
 }
 
 // class sorts bytes: 1 white space, 2 a bracket. NUL is white space to KiCad.
@@ -179,6 +179,7 @@ func (p *parser) close() {
 	}
 	suspect := p.suspect()
 	p.fail(Unclosed, suspect.Start(), "%d opening bracket(s) are never closed; judging by the indentation it is this (%s ...)", len(p.open), suspect.Tag())
+	p.errs[len(p.errs)-1].Count = len(p.open)
 }
 
 // suspect returns the list that most likely misses its bracket. That list took the bracket of its parent, which took

@@ -130,6 +130,9 @@ func TestParseTolerant_GoesOn(t *testing.T) {
 	if got := strings.Join(tags, " "); got != "a wire c" {
 		t.Errorf("roots %q, want a wire c", got)
 	}
+	if _, errs = sexpr.ParseTolerant([]byte("(a (b (c)")); len(errs) != 1 || errs[0].Count != 2 {
+		t.Errorf("%v, want one error about 2 brackets", errs)
+	}
 	_, errs = sexpr.ParseTolerant([]byte("(a)" + strings.Repeat(")", 1000)))
 	if len(errs) != 20 {
 		t.Errorf("%d errors, want them cut at 20", len(errs))
