@@ -6,10 +6,10 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
@@ -31,20 +31,28 @@ type Collector struct {
 	usage    llm.Usage
 	stop     llm.StopReason
 	finished bool
+	err      error // the first one; there is no reply after it
 }
 
 type block struct {
 	start  llm.BlockStart
-	text   string          // while it is one delta only
-	more   strings.Builder // from the second delta on
-	many   bool
+	text   string // while it is one delta only
+	more   []byte // all of it, from the second delta on
 	closed bool
 	opaque llm.Opaque
 }
 
 // Add takes the next event. An error is an [*llm.Error] of class
-// malformed_stream; after one the collector is of no more use.
+// malformed_stream; after one there is no reply, whatever else is added.
 func (c *Collector) Add(ev llm.Event) error {
+	err := c.add(ev)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return err
+}
+
+func (c *Collector) add(ev llm.Event) error {
 	if c.finished {
 		return malformed("%T after the end of the reply", ev)
 	}
@@ -52,6 +60,9 @@ func (c *Collector) Add(ev llm.Event) error {
 	case llm.BlockStart:
 		if c.find(ev.Index) != nil {
 			return malformed("block %d is opened twice", ev.Index)
+		}
+		if ev.Kind > llm.BlockCall {
+			return malformed("block %d is of the unknown kind %d", ev.Index, ev.Kind)
 		}
 		c.blocks = append(c.blocks, block{start: ev})
 	case llm.BlockDelta:
@@ -92,8 +103,11 @@ func (c *Collector) Kind(index int) llm.BlockKind {
 }
 
 // Reply returns the reply. Before [llm.Finish] came it is an [*llm.Error] of
-// class stream_incomplete.
+// class stream_incomplete, after an event that broke the rules the error of that.
 func (c *Collector) Reply() (Reply, error) {
+	if c.err != nil {
+		return Reply{}, c.err
+	}
 	if !c.finished {
 		return Reply{}, &llm.Error{
 			Class: llm.ClassStreamIncomplete, Op: "collect",
@@ -107,7 +121,7 @@ func (c *Collector) Reply() (Reply, error) {
 	if len(c.blocks) > 0 {
 		m.Parts = make([]llm.Part, 0, len(c.blocks))
 	}
-	ids := make(map[string]bool, 0)
+	ids := map[string]bool{}
 	calls := 0
 	for i := range c.blocks {
 		b := &c.blocks[i]
@@ -139,6 +153,9 @@ func (c *Collector) finish(stop llm.StopReason) error {
 			return malformed("the reply ended while block %d was open", c.blocks[i].start.Index)
 		}
 	}
+	if stop == "" {
+		return malformed("the reply ended without a stop reason")
+	}
 	c.finished, c.stop = true, stop
 	return nil
 }
@@ -167,25 +184,23 @@ func (c *Collector) find(index int) *block {
 func (b *block) add(s string) {
 	switch {
 	case s == "":
-	case b.many:
-		b.more.WriteString(s)
+	case b.more != nil:
+		b.more = append(b.more, s...)
 	case b.text == "":
 		b.text = s
 	default:
-		b.many = true
-		b.more.WriteString(b.text)
-		b.more.WriteString(s)
+		b.more = append(append(make([]byte, 0, 2*(len(b.text)+len(s))), b.text...), s...)
 	}
 }
 
 func (b *block) value() string {
-	if b.many {
-		return b.more.String()
+	if b.more != nil {
+		return string(b.more)
 	}
 	return b.text
 }
 
-func byIndex(a, b block) int { return a.start.Index - b.start.Index }
+func byIndex(a, b block) int { return cmp.Compare(a.start.Index, b.start.Index) }
 
 func malformed(format string, args ...any) error {
 	return &llm.Error{Class: llm.ClassMalformedStream, Op: "collect", Message: fmt.Sprintf(format, args...)}
