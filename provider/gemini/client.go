@@ -40,8 +40,9 @@ var (
 	_ llm.Checker   = (*Client)(nil)
 )
 
-// New returns a client for a model such as gemini-3-pro. An error is a
-// [*ConfigError].
+// New returns a client for a model such as gemini-3-pro. It does no I/O
+// and reads no environment. A missing key is an [*llm.Error] of class auth (B-129),
+// any other mistake in the options one of class invalid_request.
 func New(model string, opts ...Option) (*Client, error) {
 	s, err := newSetup(model, opts)
 	if err != nil {
@@ -88,7 +89,7 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: newStream(names)}
 		read := r.stream
-		if whole(res.Header) {
+		if isJSON(res.Header) {
 			read = r.whole
 		}
 		if err := read(res.Body); err != nil && !r.stopped {
@@ -102,12 +103,15 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Mask, error) {
 	// The key is no part of the address, which errors and proxies show (E-260).
 	address := c.url.String() + "/" + c.path + ":streamGenerateContent?alt=sse"
+	if c.config.whole {
+		address = c.url.String() + "/" + c.path + ":generateContent"
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, c.mask, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream") // E-213
+	req.Header.Set("Accept", "text/event-stream, application/json") // E-213
 	mask := c.mask
 	switch {
 	case c.token != nil:
@@ -135,8 +139,8 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Ma
 	return nil, mask, statusError(res.StatusCode, res.Header, text)
 }
 
-// whole reports whether a response is one JSON value and no stream.
-func whole(h http.Header) bool {
+// isJSON reports whether a response is one JSON value and no stream.
+func isJSON(h http.Header) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
 )
 
@@ -34,11 +35,12 @@ type config struct {
 	window   int64
 	blind    bool
 	thoughts bool
+	whole    bool
 }
 
-// WithKey sets the key. It is never read from the environment, and it is sent as a
+// WithAPIKey sets the key. It is never read from the environment, and it is sent as a
 // header, never in the address.
-func WithKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
+func WithAPIKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
 
 // WithToken sets where each request gets its bearer token, for Vertex AI; see
 // google.golang.org/genai or golang.org/x/oauth2/google for sources of tokens.
@@ -62,6 +64,9 @@ func WithHTTPClient(h *http.Client) Option { return func(c *config) { c.http = h
 // WithTimeouts limits how long a stream may stand still.
 func WithTimeouts(t wire.Timeouts) Option { return func(c *config) { c.limits = t } }
 
+// WithoutStream asks for whole replies instead of streams.
+func WithoutStream() Option { return func(c *config) { c.whole = true } }
+
 // WithWindow tells the size of the model's context window in tokens, for
 // [llm.Model].
 func WithWindow(tokens int64) Option { return func(c *config) { c.window = tokens } }
@@ -73,13 +78,10 @@ func WithoutVision() Option { return func(c *config) { c.blind = true } }
 // WithThoughts asks for summaries of the model's thoughts.
 func WithThoughts() Option { return func(c *config) { c.thoughts = true } }
 
-// A ConfigError tells that a client cannot be set up as it was asked for.
-type ConfigError struct {
-	Field   string // such as key
-	Problem string
+// refuse is the error of an option that cannot be honoured.
+func refuse(class llm.Class, format string, args ...any) error {
+	return &llm.Error{Class: class, Op: "gemini: new", Message: fmt.Sprintf(format, args...)}
 }
-
-func (e *ConfigError) Error() string { return "gemini: " + e.Field + ": " + e.Problem }
 
 // A setup is a config that was looked over.
 type setup struct {
@@ -97,7 +99,7 @@ func newSetup(model string, opts []Option) (*setup, error) {
 		o(&s.config)
 	}
 	if s.model == "" {
-		return nil, &ConfigError{"model", "no name is given"}
+		return nil, refuse(llm.ClassInvalidRequest, "a model must be named")
 	}
 	s.path = "models/" + s.model
 	if strings.Contains(s.model, "/") {
@@ -108,10 +110,10 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	}
 	local := loopback(s.url.Hostname())
 	if s.key == "" && s.token == nil && !s.keyless && !local {
-		return nil, &ConfigError{"key", fmt.Sprintf("none is given for %s; set GEMINI_API_KEY", s.url.Host)}
+		return nil, refuse(llm.ClassAuth, "no API key for %s: set GEMINI_API_KEY, or use a server that needs none", s.url.Host)
 	}
 	if strings.ContainsFunc(s.key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return nil, &ConfigError{"key", "it holds characters that no header may have"} // E-215
+		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215
 	}
 	s.limits.Open = cmp.Or(s.limits.Open, silence)
 	s.limits.First = cmp.Or(s.limits.First, silence)
@@ -134,10 +136,10 @@ func sameHost(req *http.Request, via []*http.Request) error {
 func (s *setup) place() error {
 	u, err := url.Parse(strings.TrimRight(cmp.Or(s.base, DefaultBaseURL), "/")) // E-211
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &ConfigError{"base URL", "it is no http or https address"}
+		return refuse(llm.ClassInvalidRequest, "the base URL must be an http or https address")
 	}
 	if u.User != nil || u.RawQuery != "" {
-		return &ConfigError{"base URL", "it holds a password or a query; give a key instead"}
+		return refuse(llm.ClassInvalidRequest, "the base URL must not hold a password or a query; give a key instead")
 	}
 	if !version.MatchString(u.Path) {
 		u.Path += "/v1beta"

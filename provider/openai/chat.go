@@ -19,7 +19,9 @@ var (
 )
 
 // NewChat returns a client for a model of OpenAI or of any server that speaks its
-// Chat Completions. An error is a [*ConfigError].
+// Chat Completions. It does
+// no I/O and reads no environment. A missing key is an [*llm.Error] of class auth
+// (B-129), any other mistake in the options one of class invalid_request.
 func NewChat(model string, opts ...Option) (*Chat, error) {
 	s, err := newSetup(model, opts)
 	if err != nil {

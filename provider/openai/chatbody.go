@@ -46,8 +46,8 @@ func encodeChat(s *setup, req *llm.Request, names *wire.Names) []byte {
 	b.Open('{')
 	b.Field("model", s.model)
 	b.Key("stream")
-	b.Bool(true)
-	if !s.quirks.noUsage {
+	b.Bool(!s.whole)
+	if !s.whole && !s.quirks.noUsage {
 		b.Key("stream_options")
 		b.Raw([]byte(`{"include_usage":true}`))
 	}

@@ -21,8 +21,9 @@ import (
 )
 
 // The defaults of the first two limits where a server may rightly be silent for
-// long: one on this machine reads the whole prompt before its first byte, and over
-// Chat Completions a model that thinks says nothing until it has done so.
+// long: one on this machine reads the whole prompt before its first byte, a reply
+// that is no stream comes when it is there, and over Chat Completions a model that
+// thinks says nothing until it has done so.
 const (
 	localWait = 10 * time.Minute
 	chatWait  = 5 * time.Minute
@@ -44,7 +45,7 @@ type conn struct {
 // newConn returns a conn whose limits for opening and for the first event are
 // wait where the caller set none; 0 leaves them to package wire.
 func newConn(s *setup, wait time.Duration) *conn {
-	if loopback(s.url.Hostname()) {
+	if s.whole || loopback(s.url.Hostname()) {
 		wait = localWait
 	}
 	s.limits.Open = cmp.Or(s.limits.Open, wait)
@@ -52,8 +53,8 @@ func newConn(s *setup, wait time.Duration) *conn {
 	// oai.NewClient would read keys, headers and addresses from the environment.
 	opts := []option.RequestOption{
 		option.WithBaseURL(s.url.String()),
-		option.WithMiddleware(refuse),
-		option.WithHeader("Accept", "text/event-stream"), // E-213
+		option.WithMiddleware(denied),
+		option.WithHeader("Accept", "text/event-stream, application/json"), // E-213
 	}
 	if s.key != "" {
 		opts = append(opts, option.WithAPIKey(s.key))
@@ -104,7 +105,7 @@ func (c *conn) stream(ctx context.Context, op, path string, body []byte, dec dec
 		guard.Opened()
 
 		read := c.readStream
-		if whole(res.Header) {
+		if isJSON(res.Header) {
 			read = c.readWhole
 		}
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: dec}
@@ -133,9 +134,9 @@ func (c *conn) open(ctx context.Context, path string, body []byte) (*http.Respon
 	return res, nil
 }
 
-// refuse turns a response that refuses the request into an error, before the SDK
+// denied turns a response that refuses the request into an error, before the SDK
 // reads it whole.
-func refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+func denied(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode < 300 {
 		return res, err
@@ -148,8 +149,8 @@ func refuse(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 	return nil, statusError(res.StatusCode, res.Header, body)
 }
 
-// whole reports whether a response is one JSON value and no stream.
-func whole(h http.Header) bool {
+// isJSON reports whether a response is one JSON value and no stream.
+func isJSON(h http.Header) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }

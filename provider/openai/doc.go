@@ -7,7 +7,7 @@
 // What compatible servers do differently is a [Flavor].
 //
 // The official SDK carries the requests: addresses, keys, and what Azure needs
-// come from it, through [WithSDKOptions]. Bodies are written and streams are read
+// come from it, through [WithSDK]. Bodies are written and streams are read
 // here, so that two requests of one conversation share their bytes and so that
 // what a server leaves out, repeats or cuts is told apart. Nothing is retried.
 package openai

@@ -32,13 +32,14 @@ type config struct {
 	unset     Unset
 	store     bool
 	reasons   *bool
+	whole     bool
 }
 
-// WithKey sets the key. It is never read from the environment.
-func WithKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
+// WithAPIKey sets the key. It is never read from the environment.
+func WithAPIKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
 
 // WithoutKey says that the server takes no key, or gets one through
-// [WithSDKOptions]. A server at a loopback address needs no saying.
+// [WithSDK]. A server at a loopback address needs no saying.
 func WithoutKey() Option { return func(c *config) { c.keyless = true } }
 
 // WithBaseURL sets the address of a compatible server, up to what stands before
@@ -57,13 +58,16 @@ func WithHTTPClient(h *http.Client) Option { return func(c *config) { c.http = h
 // WithTimeouts limits how long a stream may stand still.
 func WithTimeouts(t wire.Timeouts) Option { return func(c *config) { c.limits = t } }
 
+// WithoutStream asks for whole replies instead of streams.
+func WithoutStream() Option { return func(c *config) { c.whole = true } }
+
 // WithWindow tells the size of the model's context window in tokens, for
 // [llm.Model].
 func WithWindow(tokens int64) Option { return func(c *config) { c.window = tokens } }
 
-// WithSDKOptions adds options of the SDK, such as those of its package azure.
+// WithSDK adds options of the SDK, such as those of its package azure.
 // They are applied after the client's own; retries stay off.
-func WithSDKOptions(opts ...option.RequestOption) Option {
+func WithSDK(opts ...option.RequestOption) Option {
 	return func(c *config) { c.sdk = append(c.sdk, opts...) }
 }
 
@@ -102,13 +106,10 @@ const (
 // WithUnset names settings that the model refuses (E-242).
 func WithUnset(u Unset) Option { return func(c *config) { c.unset = c.unset | u } }
 
-// A ConfigError tells that a client cannot be set up as it was asked for.
-type ConfigError struct {
-	Field   string // such as key
-	Problem string
+// refuse is the error of an option that cannot be honoured.
+func refuse(class llm.Class, format string, args ...any) error {
+	return &llm.Error{Class: class, Op: "openai: new", Message: fmt.Sprintf(format, args...)}
 }
-
-func (e *ConfigError) Error() string { return "openai: " + e.Field + ": " + e.Problem }
 
 // A setup is a config that was looked over.
 type setup struct {
@@ -125,17 +126,16 @@ func newSetup(model string, opts []Option) (*setup, error) {
 		o(&s.config)
 	}
 	if model == "" {
-		return nil, &ConfigError{"model", "no name is given"}
+		return nil, refuse(llm.ClassInvalidRequest, "a model must be named")
 	}
 	if err := s.place(); err != nil {
 		return nil, err
 	}
 	if s.key == "" && !s.keyless && len(s.sdk) == 0 && !loopback(s.url.Hostname()) {
-		return nil, &ConfigError{"key", fmt.Sprintf(
-			"none is given for %s; set OPENAI_API_KEY or the key of that server, or say that it takes none", s.url.Host)}
+		return nil, refuse(llm.ClassAuth, "no API key for %s: set OPENAI_API_KEY or the key of that server, or use a server that needs none", s.url.Host)
 	}
 	if strings.ContainsFunc(s.key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return nil, &ConfigError{"key", "it holds characters that no header may have"} // E-215
+		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215
 	}
 	return s, nil
 }
@@ -147,18 +147,18 @@ func (s *setup) place() error {
 	}
 	var known bool
 	if s.quirks, known = quirksOf(s.flavor); !known && s.flavor != "" {
-		return &ConfigError{"flavor", fmt.Sprintf("%q is none", string(s.flavor))}
+		return refuse(llm.ClassInvalidRequest, "there is no flavor %q", string(s.flavor))
 	}
 	base := cmp.Or(s.base, s.quirks.base)
 	if base == "" {
-		return &ConfigError{"base URL", fmt.Sprintf("a server of the flavor %s has no public address; give one", s.flavor)}
+		return refuse(llm.ClassInvalidRequest, "a server of the flavor %s has no public address; give a base URL", s.flavor)
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &ConfigError{"base URL", "it is no http or https address"}
+		return refuse(llm.ClassInvalidRequest, "the base URL must be an http or https address")
 	}
 	if u.User != nil {
-		return &ConfigError{"base URL", "it holds a password; give a key instead"}
+		return refuse(llm.ClassInvalidRequest, "the base URL must not hold a password; give a key instead")
 	}
 	if u.Path == "" {
 		u.Path = "/v1"

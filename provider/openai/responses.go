@@ -23,7 +23,9 @@ var (
 )
 
 // NewResponses returns a client for a model of OpenAI, or of a server that speaks
-// its Responses. An error is a [*ConfigError].
+// its Responses. It does
+// no I/O and reads no environment. A missing key is an [*llm.Error] of class auth
+// (B-129), any other mistake in the options one of class invalid_request.
 func NewResponses(model string, opts ...Option) (*Responses, error) {
 	s, err := newSetup(model, opts)
 	if err != nil {

@@ -32,7 +32,7 @@ func encodeResponses(s *setup, req *llm.Request, names *wire.Names) []byte {
 	b.Open('{')
 	b.Field("model", s.model)
 	b.Key("stream")
-	b.Bool(true)
+	b.Bool(!s.whole)
 	b.Key("store")
 	b.Bool(s.store)
 	b.settings(req)
