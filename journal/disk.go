@@ -5,9 +5,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
 	"syscall"
+
+	"github.com/fiducial-dev/fiducial/journal/internal/folder"
 )
 
 // disk is what a [Folder] does to its files. Tests put faults under it.
@@ -65,15 +65,7 @@ func (d rootDisk) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(syncDir(f), f.Close())
-}
-
-// syncDir makes the names in an open folder durable. Windows has no such call.
-func syncDir(f *os.File) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	return f.Sync()
+	return errors.Join(folder.Sync(f), f.Close())
 }
 
 type rootFile struct {
@@ -86,29 +78,6 @@ func (f rootFile) Sync() error {
 		return nil
 	}
 	return datasync(f.File)
-}
-
-// makeFolder makes a folder and those above it, and makes their names durable.
-func makeFolder(path string) error {
-	path = filepath.Clean(path)
-	switch info, err := os.Stat(path); {
-	case err == nil && info.IsDir():
-		return nil
-	case err == nil:
-		return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
-	}
-	parent := filepath.Dir(path)
-	if err := makeFolder(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	f, err := os.Open(parent)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
 }
 
 // storeError tells a full disk from other failures.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fiducial-dev/fiducial/journal/internal/folder"
 	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
 )
 
@@ -60,7 +61,7 @@ const (
 // OpenFolder opens the journal in a folder, which is made when it is missing.
 func OpenFolder(path string, opts FolderOptions) (*Folder, error) {
 	if !opts.ReadOnly {
-		if err := makeFolder(path); err != nil {
+		if err := folder.Make(path); err != nil {
 			return nil, storeError("open", "", err)
 		}
 	}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -102,13 +101,9 @@ func (f *Folder) offer(run, key string, m llm.Message) (err error) {
 }
 
 func (f *Folder) putOffer(file diskFile, s *scan, key string, m llm.Message) error {
-	data, err := json.Marshal(m)
+	e, err := EncodeOffer(s.run, s.seq+1, Item{Key: key, At: time.Now().UTC(), Message: m})
 	if err != nil {
-		return &Error{Kind: KindInvalid, Op: "offer", Run: s.run, Err: err}
-	}
-	e, err := encodeLine(headJSON{V: FormatVersion, Seq: s.seq + 1, At: time.Now().UTC(), Kind: "offer", Name: key}, data)
-	if err != nil {
-		return &Error{Kind: KindInvalid, Op: "offer", Run: s.run, Err: err}
+		return err
 	}
 	if err := f.putBlobs(s.run, e.Blobs, nil); err != nil {
 		return storeError("offer", s.run, err)
@@ -166,13 +161,6 @@ func (l *folderLease) Inbox(ctx context.Context) (_ []Item, err error) {
 
 // item reads one offer.
 func (f *Folder) item(s *scan, r raw) (Item, error) {
-	data, err := restore(r.data, r.head.Blobs, func(digest string) ([]byte, error) { return f.getBlob(s.run, digest) })
-	if err != nil {
-		return Item{}, s.locate(err, r.offset, r.head.Seq)
-	}
-	item := Item{Key: r.head.Name, At: r.head.At}
-	if err := json.Unmarshal(data, &item.Message); err != nil {
-		return Item{}, &FormatError{Version: r.head.V, Kind: "offer", Err: err}
-	}
-	return item, nil
+	item, err := r.head.item(r.data, func(digest string) ([]byte, error) { return f.getBlob(s.run, digest) })
+	return item, s.locate(err, r.offset, r.head.Seq)
 }

@@ -268,3 +268,46 @@ func (h headJSON) decodeBody(s *Stored, data []byte) error {
 
 // mayTake reports whether a step can hold keys of outside inputs.
 func mayTake(data []byte) bool { return bytes.Contains(data, []byte(`"keys":`)) }
+
+// EncodeOffer writes an offer in the format of records: its kind is "offer", its
+// name the key, its data the message. It is for stores.
+func EncodeOffer(run string, seq uint64, i Item) (Encoded, error) {
+	data, err := json.Marshal(i.Message)
+	if err == nil {
+		head := headJSON{V: FormatVersion, Seq: seq, At: i.At, Kind: "offer", Name: i.Key}
+		var e Encoded
+		if e, err = encodeLine(head, data); err == nil {
+			return e, nil
+		}
+	}
+	return Encoded{}, &Error{Kind: KindInvalid, Op: "offer", Run: run, Err: err}
+}
+
+// DecodeOffer reads what [EncodeOffer] wrote, with the errors of [DecodeRecord].
+func DecodeOffer(line []byte, blob func(digest string) ([]byte, error)) (Item, error) {
+	head, data, err := splitRecord(line)
+	if err != nil {
+		return Item{}, err
+	}
+	if head.Kind != "offer" {
+		return Item{}, damaged("a record of kind %s has no place here", head.Kind)
+	}
+	return head.item(data, blob)
+}
+
+func (h headJSON) item(data []byte, blob func(string) ([]byte, error)) (Item, error) {
+	data, err := restore(data, h.Blobs, blob)
+	if err != nil {
+		return Item{}, err
+	}
+	i := Item{Key: h.Name, At: h.At}
+	if err := json.Unmarshal(data, &i.Message); err != nil {
+		return Item{}, &FormatError{Version: h.V, Kind: h.Kind, Err: err}
+	}
+	return i, nil
+}
+
+// RecordChecksum is the sum that stands in a line that [DecodeRecord] has accepted.
+func RecordChecksum(line []byte) uint32 {
+	return Checksum(line[:max(len(line)-crcSuffix, 0)])
+}

@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/journal"
+)
+
+// page is how many records are read at once, so that a slow reader holds nothing.
+const page = 256
+
+const (
+	selectRecords = `SELECT seq, epoch, crc, rec FROM journal WHERE run_id=? AND seq>=? AND seq<=? ORDER BY seq`
+	selectBlob    = `SELECT bytes FROM blob WHERE run_id=? AND sha256=?`
+)
+
+// A querier is a connection, a transaction or a pool.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func getBlob(ctx context.Context, q querier, run, digest string) ([]byte, error) {
+	var data []byte
+	err := q.QueryRowContext(ctx, selectBlob, run, digest).Scan(&data)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fs.ErrNotExist
+	}
+	return data, err
+}
+
+// locate says where the damage is that a decoder found.
+func locate(err error, run, where string, seq int64) error {
+	if d, ok := errors.AsType[*journal.DamageError](err); ok {
+		d.Run, d.Where, d.Seq = run, where, uint64(seq)
+	}
+	return err
+}
+
+// Read implements [journal.Journal].
+func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		err := j.enter(ctx, "read", run, false)
+		if err == nil {
+			_, _, err = j.emit(ctx, j.read, run, int64(max(from, 1)), yield)
+		}
+		if ctx.Err() != nil && err != nil && !errors.Is(err, errStopped) {
+			err = context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(journal.Record{}, storeError("read", run, err))
+		}
+	}
+}
+
+// errStopped says that the reader of a sequence has had enough.
+var errStopped = errors.New("stopped")
+
+// emit yields the records from next to the head and returns the number after the
+// last one, and the run's row as it was at the beginning.
+func (j *Journal) emit(
+	ctx context.Context, q querier, run string, next int64, yield func(journal.Record, error) bool,
+) (int64, runRow, error) {
+	row, err := scanRun(run, q.QueryRowContext(ctx, selectRun, run))
+	if err != nil {
+		return next, row, err
+	}
+	for next <= row.Head {
+		records, err := j.page(ctx, q, run, next, min(next+page-1, row.Head))
+		for _, r := range records {
+			if ctx.Err() != nil {
+				return next, row, context.Cause(ctx)
+			}
+			if !yield(r, nil) {
+				return next, row, errStopped
+			}
+			next++
+		}
+		if err != nil {
+			return next, row, err
+		}
+	}
+	return next, row, nil
+}
+
+// page reads the records from first to last, all of which must be there.
+func (j *Journal) page(ctx context.Context, q querier, run string, first, last int64) (_ []journal.Record, err error) {
+	rows, err := q.QueryContext(ctx, selectRecords, run, first, last)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	records := make([]journal.Record, 0, last-first+1)
+	want := first
+	for ; rows.Next(); want++ {
+		var seq, epoch, crc int64
+		var line sql.RawBytes
+		if err := rows.Scan(&seq, &epoch, &crc, &line); err != nil {
+			return records, err
+		}
+		if seq != want {
+			break
+		}
+		r, err := decode(line, run, seq, epoch, crc, func(digest string) ([]byte, error) {
+			return getBlob(ctx, j.read, run, digest)
+		})
+		if err != nil {
+			return records, locate(err, run, "table journal", seq)
+		}
+		records = append(records, r)
+	}
+	if err := rows.Err(); err != nil {
+		return records, err
+	}
+	if want <= last {
+		return records, j.missing(ctx, q, run, want)
+	}
+	return records, nil
+}
+
+// missing tells a run that was deleted from one that lost a record.
+func (j *Journal) missing(ctx context.Context, q querier, run string, seq int64) error {
+	if _, err := scanRun(run, q.QueryRowContext(ctx, selectRun, run)); err != nil {
+		return err
+	}
+	return &journal.DamageError{
+		Run: run, Where: "table journal", Offset: -1, Seq: uint64(seq), Reason: "the record is missing",
+	}
+}
+
+// decode reads a record and holds it against its row.
+func decode(
+	line []byte, run string, seq, epoch, crc int64, blob func(string) ([]byte, error),
+) (journal.Record, error) {
+	s, err := journal.DecodeRecord(line, blob)
+	_, header := s.Body.(journal.Header)
+	switch {
+	case err != nil:
+		return journal.Record{}, err
+	case int64(s.Seq) != seq || int64(s.Epoch) != epoch || int64(journal.RecordChecksum(line)) != crc:
+		return journal.Record{}, &journal.DamageError{Offset: -1, Reason: fmt.Sprintf("record %d of epoch %d stands there", s.Seq, s.Epoch)}
+	case header != (seq == 1) || header && s.Run != run:
+		return journal.Record{}, &journal.DamageError{Offset: -1, Reason: "a record of another run stands there"}
+	}
+	return s.Record, nil
+}
+
+// Follow implements [journal.Journal].
+func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2[journal.Record, error] {
+	return func(yield func(journal.Record, error) bool) {
+		if ctx.Err() != nil {
+			return
+		}
+		err := j.enter(ctx, "follow", run, false)
+		if err == nil {
+			err = j.follow(ctx, run, int64(max(from, 1)), yield)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
+			yield(journal.Record{}, storeError("follow", run, err))
+		}
+	}
+}
+
+// follow keeps one connection: data_version tells it cheaply whether any other
+// connection, of this process or another, has changed the database.
+func (j *Journal) follow(ctx context.Context, run string, next int64, yield func(journal.Record, error) bool) (err error) {
+	conn, err := j.read.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	tick := time.NewTicker(j.poll)
+	defer tick.Stop()
+	seen := int64(-1)
+	for {
+		if err := j.enter(ctx, "follow", run, false); err != nil {
+			return err
+		}
+		var version int64
+		if err := conn.QueryRowContext(ctx, `PRAGMA data_version`).Scan(&version); err != nil {
+			return err
+		}
+		if version != seen {
+			seen = version
+			var row runRow
+			if next, row, err = j.emit(ctx, conn, run, next, yield); err != nil {
+				return err
+			}
+			if row.Ended {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

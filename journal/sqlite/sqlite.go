@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	lib "modernc.org/sqlite" // registers the driver "sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/journal/internal/folder"
+	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
+)
+
+// Options change how a database is opened.
+type Options struct {
+	// ReadOnly refuses every change. A database that is missing is then an error
+	// (errors.Is [fs.ErrNotExist]) and nothing is made.
+	ReadOnly bool
+
+	// Poll is how often Follow looks for new records; 0 means every 20 ms.
+	Poll time.Duration
+}
+
+// Journal is a [journal.Journal] in a database. The database must be on a local
+// disk.
+type Journal struct {
+	path  string
+	poll  time.Duration
+	locks *os.Root // nil when there is none, for a reader
+	read  *sql.DB
+	write *writer // nil for a reader
+
+	mu     sync.Mutex
+	leases map[*lease]struct{}
+	closed bool
+}
+
+// Open opens the journal in the database at path. The database and the folders
+// above it are made when they are missing; lock files stand in a folder beside it,
+// whose name is path and ".locks". An existing database of an older schema is
+// brought up to date; one of a newer schema is a [*journal.FormatError].
+func Open(ctx context.Context, path string, opts Options) (*Journal, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, storeError("open", "", err)
+	}
+	j := &Journal{path: path, poll: opts.Poll, leases: make(map[*lease]struct{})}
+	if j.poll <= 0 {
+		j.poll = 20 * time.Millisecond
+	}
+	if opts.ReadOnly {
+		err = j.openRead(ctx)
+	} else {
+		err = j.openWrite(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(storeError("open", "", err), j.Close())
+	}
+	return j, nil
+}
+
+func (j *Journal) openRead(ctx context.Context) error {
+	if _, err := os.Stat(j.path); err != nil {
+		return err
+	}
+	locks, err := os.OpenRoot(j.path + ".locks")
+	if err == nil {
+		j.locks = locks
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if j.read, err = sql.Open("sqlite", dsn(j.path, "ro")); err != nil {
+		return err
+	}
+	conn, err := j.read.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := version(ctx, conn)
+	if err == nil && v < len(migrations) {
+		err = &journal.FormatError{Version: v, Kind: "database", Err: errors.New(
+			"the database has an older schema, or none: open it for writing once")}
+	}
+	return errors.Join(err, conn.Close())
+}
+
+func (j *Journal) openWrite(ctx context.Context) error {
+	for _, dir := range []string{filepath.Dir(j.path), j.path + ".locks"} {
+		if err := folder.Make(dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	if j.locks, err = os.OpenRoot(j.path + ".locks"); err != nil {
+		return err
+	}
+	if j.write, err = openWriter(ctx, dsn(j.path, "rwc"), j.migrate); err != nil {
+		return err
+	}
+	j.read, err = sql.Open("sqlite", dsn(j.path, "ro"))
+	return err
+}
+
+func dsn(path, mode string) string {
+	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)", "synchronous(full)", "foreign_keys(1)"}}
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + q.Encode()
+}
+
+// Promise is [journal.Durable].
+func (j *Journal) Promise() journal.Promise { return journal.Durable }
+
+// enter is what every call looks at first.
+func (j *Journal) enter(ctx context.Context, op, run string, writes bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if op != "list" {
+		if err := journal.CheckRun(op, run); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.closed:
+		return &journal.Error{Kind: journal.KindClosed, Op: op, Run: run}
+	case writes && j.write == nil:
+		return &journal.Error{Kind: journal.KindReadOnly, Op: op, Run: run}
+	}
+	return nil
+}
+
+// Close implements [journal.Journal].
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	leases := j.leases
+	already := j.closed
+	j.leases, j.closed = nil, true
+	j.mu.Unlock()
+	if already {
+		return nil
+	}
+	var errs []error
+	for l := range leases {
+		errs = append(errs, l.end())
+	}
+	if j.read != nil {
+		errs = append(errs, j.read.Close())
+	}
+	if j.write != nil {
+		errs = append(errs, j.write.close())
+	}
+	if j.locks != nil {
+		errs = append(errs, j.locks.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// isHeld asks the lock file.
+func (j *Journal) isHeld(run string) (bool, error) {
+	if j.locks == nil {
+		return false, nil
+	}
+	held, _, err := lockfile.Probe(j.locks, lockName(run))
+	return held, err
+}
+
+func lockName(run string) string { return run + ".lock" }
+
+// storeError gives an error of SQLite or of the system its kind. Errors that have
+// one pass as they are.
+func storeError(op, run string, err error) error {
+	if err == nil || isJournalError(err) {
+		return err
+	}
+	kind := journal.KindStorage
+	if s, ok := errors.AsType[*lib.Error](err); ok {
+		switch s.Code() & 0xff {
+		case codes.SQLITE_FULL:
+			kind = journal.KindFull
+		case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+			return &journal.DamageError{Run: run, Where: "the database", Offset: -1, Reason: err.Error()}
+		}
+	}
+	return &journal.Error{Kind: kind, Op: op, Run: run, Err: err}
+}
+
+func isJournalError(err error) bool {
+	if _, ok := errors.AsType[*journal.Error](err); ok {
+		return true
+	}
+	for _, target := range []error{
+		journal.ErrHeld, journal.ErrDamaged, journal.ErrFormat, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSyncFailure reports that the system could not say what is on disk.
+func isSyncFailure(err error) bool {
+	s, ok := errors.AsType[*lib.Error](err)
+	return ok && (s.Code() == codes.SQLITE_IOERR_FSYNC || strings.Contains(err.Error(), "fsync"))
+}
