@@ -76,8 +76,19 @@ func TestCutUTF8(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"abc", 3, "abc"}, {"abc", 9, "abc"}, {"abc", 2, "ab"}, {"abc", 0, ""}, {"abc", -1, ""}, {"", 0, ""}, {"", -1, ""},
-		{"aéb", 2, "a"}, {"aéb", 3, "aé"}, {"é", 1, ""}, {"€€", 5, "€"}, {"😀", 3, ""}, {"😀x", 4, "😀"},
+		{"abc", 3, "abc"},
+		{"abc", 9, "abc"},
+		{"abc", 2, "ab"},
+		{"abc", 0, ""},
+		{"abc", -1, ""},
+		{"", 0, ""},
+		{"", -1, ""},
+		{"aéb", 2, "a"},
+		{"aéb", 3, "aé"},
+		{"é", 1, ""},
+		{"€€", 5, "€"},
+		{"😀", 3, ""},
+		{"😀x", 4, "😀"},
 	} {
 		if got := llm.CutUTF8(c.s, c.n); got != c.want {
 			t.Errorf("CutUTF8(%q, %d) = %q, want %q", c.s, c.n, got, c.want)

@@ -22,31 +22,39 @@ func (e *UnknownPartError) Error() string {
 	return fmt.Sprintf("llm: unknown part type %q: the data was written by a newer version, or is damaged", e.Type)
 }
 
-// Each part is stored with its type beside its fields.
+// Each part is stored with its type beside its fields. The fields are those of a
+// twin without methods, for whatever embeds a part is one itself.
 type (
+	textFields     Text
+	imageFields    Image
+	thinkingFields Thinking
+	systemFields   System
+	callFields     Call
+	resultFields   Result
+
 	textJSON struct {
 		Type string `json:"type"`
-		Text
+		textFields
 	}
 	imageJSON struct {
 		Type string `json:"type"`
-		Image
+		imageFields
 	}
 	thinkingJSON struct {
 		Type string `json:"type"`
-		Thinking
+		thinkingFields
 	}
 	systemJSON struct {
 		Type string `json:"type"`
-		System
+		systemFields
 	}
 	callJSON struct {
 		Type string `json:"type"`
-		Call
+		callFields
 	}
 	resultJSON struct {
 		Type string `json:"type"`
-		Result
+		resultFields
 	}
 )
 
@@ -89,17 +97,17 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 func marshalPart(p Part) ([]byte, error) {
 	switch p := p.(type) {
 	case Text:
-		return marshal(textJSON{"text", p})
+		return marshal(textJSON{"text", textFields(p)})
 	case Image:
-		return marshal(imageJSON{"image", p})
+		return marshal(imageJSON{"image", imageFields(p)})
 	case Thinking:
-		return marshal(thinkingJSON{"thinking", p})
+		return marshal(thinkingJSON{"thinking", thinkingFields(p)})
 	case System:
-		return marshal(systemJSON{"system", p})
+		return marshal(systemJSON{"system", systemFields(p)})
 	case Call:
-		return marshal(callJSON{"call", p})
+		return marshal(callJSON{"call", callFields(p)})
 	case Result:
-		return marshal(resultJSON{"result", p})
+		return marshal(resultJSON{"result", resultFields(p)})
 	}
 	return nil, fmt.Errorf("llm: a message holds a %T, which is no part", p)
 }
@@ -115,27 +123,27 @@ func unmarshalPart(raw json.RawMessage) (Part, error) {
 	case "text":
 		var p textJSON
 		err := unmarshal(raw, &p)
-		return p.Text, err
+		return Text(p.textFields), err
 	case "image":
 		var p imageJSON
 		err := unmarshal(raw, &p)
-		return p.Image, err
+		return Image(p.imageFields), err
 	case "thinking":
 		var p thinkingJSON
 		err := unmarshal(raw, &p)
-		return p.Thinking, err
+		return Thinking(p.thinkingFields), err
 	case "system":
 		var p systemJSON
 		err := unmarshal(raw, &p)
-		return p.System, err
+		return System(p.systemFields), err
 	case "call":
 		var p callJSON
 		err := unmarshal(raw, &p)
-		return p.Call, err
+		return Call(p.callFields), err
 	case "result":
 		var p resultJSON
 		err := unmarshal(raw, &p)
-		return p.Result, err
+		return Result(p.resultFields), err
 	}
 	return nil, &UnknownPartError{Type: head.Type}
 }

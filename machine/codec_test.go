@@ -112,7 +112,12 @@ func TestInputsRoundTrip(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	for _, c := range []struct{ kind, data string }{
-		{"start", "null"}, {"start", ""}, {"start", "[]"}, {"start", "{"}, {"begin", `{"op":-1}`}, {"begin", `{"op":"1"}`},
+		{"start", "null"},
+		{"start", ""},
+		{"start", "[]"},
+		{"start", "{"},
+		{"begin", `{"op":-1}`},
+		{"begin", `{"op":"1"}`},
 		{"append-input", `{"message":{"role":"user","parts":[{"type":"video"}]}}`},
 	} {
 		var ce *machine.CodecError
@@ -133,13 +138,22 @@ func TestDecodeRefuses(t *testing.T) {
 func TestEncodeRefusesText(t *testing.T) {
 	bad := "\xff"
 	for _, p := range []llm.Part{
-		llm.Text{Text: bad}, llm.Thinking{Text: bad}, llm.System{Text: bad}, llm.Call{Args: bad}, llm.Image{Media: bad},
-		llm.Result{Content: bad}, llm.Result{Notes: []llm.System{{Text: bad}}}, llm.Text{Opaque: llm.Opaque{Vendor: bad}},
+		llm.Text{Text: bad},
+		llm.Thinking{Text: bad},
+		llm.System{Text: bad},
+		llm.Call{Args: bad},
+		llm.Image{Media: bad},
+		llm.Result{Content: bad},
+		llm.Result{Notes: []llm.System{{Text: bad}}},
+		llm.Text{Opaque: llm.Opaque{Vendor: bad}},
 	} {
 		m := llm.Message{Parts: []llm.Part{p}}
 		ins := []machine.Input{
-			machine.AppendInput{Message: m}, machine.ReplaceContext{Messages: []llm.Message{m}}, machine.Generated{Message: m},
-			machine.ReplaceAtBoundary{Messages: []llm.Message{m}}, machine.Steer{Messages: []llm.Message{m}},
+			machine.AppendInput{Message: m},
+			machine.ReplaceContext{Messages: []llm.Message{m}},
+			machine.Generated{Message: m},
+			machine.ReplaceAtBoundary{Messages: []llm.Message{m}},
+			machine.Steer{Messages: []llm.Message{m}},
 		}
 		if r, ok := p.(llm.Result); ok {
 			ins = append(ins, machine.Settled{Result: r}, machine.ToolsCompleted{Results: []llm.Result{r}})
@@ -151,8 +165,11 @@ func TestEncodeRefusesText(t *testing.T) {
 		}
 	}
 	for _, in := range []machine.Input{
-		machine.AppendInput{Keys: []string{bad}}, machine.AppendSystem{Parts: []llm.System{{Kind: bad}}},
-		machine.Notice{Text: bad}, machine.SettleRest{Cause: bad}, machine.Pause{Reason: bad},
+		machine.AppendInput{Keys: []string{bad}},
+		machine.AppendSystem{Parts: []llm.System{{Kind: bad}}},
+		machine.Notice{Text: bad},
+		machine.SettleRest{Cause: bad},
+		machine.Pause{Reason: bad},
 	} {
 		if _, _, err := machine.EncodeInput(in); !errors.Is(err, machine.ErrNotUTF8) {
 			t.Errorf("%#v: %v", in, err)

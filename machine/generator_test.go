@@ -115,7 +115,8 @@ func anyMessage(t *rapid.T) llm.Message {
 		{Role: llm.RoleUser},
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Image{Media: "image/png", Data: []byte{1, 2}}, llm.System{Kind: "k"}}},
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Thinking{Text: "no"}}},
-		llm.AssistantText("no"), {Role: "else"},
+		llm.AssistantText("no"),
+		{Role: "else"},
 	}).Draw(t, "message")
 }
 

@@ -51,9 +51,10 @@ func (h history) cut(n int) history { return historyOf(h.messages[:n]) }
 // view is the list for a reader, who cannot append into the shared array.
 func (h history) view() []llm.Message { return slices.Clip(h.messages) }
 
-func (h history) last() (llm.Message, bool) {
+// last is the zero message when there is none.
+func (h history) last() llm.Message {
 	if len(h.messages) == 0 {
-		return llm.Message{}, false
+		return llm.Message{}
 	}
-	return h.messages[len(h.messages)-1], true
+	return h.messages[len(h.messages)-1]
 }

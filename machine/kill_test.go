@@ -15,7 +15,8 @@ var program = []llm.Message{
 	llm.AssistantCalls(
 		llm.Call{ID: "a", Name: "write"}, llm.Call{ID: "b", Name: "read"}, llm.Call{ID: "c", Name: "write"}),
 	{Role: llm.RoleAssistant, Stop: llm.StopEndTurn, Parts: []llm.Part{
-		llm.Text{Text: "done"}, llm.Call{ID: "d", Name: "write"}}},
+		llm.Text{Text: "done"}, llm.Call{ID: "d", Name: "write"},
+	}},
 }
 
 type record struct {
@@ -75,7 +76,7 @@ func (d *driver) run() (died bool) {
 			}
 			d.feed(machine.Start{})
 		case machine.Generate:
-			d.feed(machine.Begin{Op: e.Op})
+			d.feed(machine.Begin(e))
 			d.at()
 			n := 0
 			for _, m := range d.state.History() {
@@ -296,7 +297,7 @@ func (c *checkpointing) life(s *machine.State) (died bool) {
 		c.save(s)
 		switch e := s.Effect().(type) {
 		case machine.Generate:
-			must(c.t, s, machine.Begin{Op: e.Op})
+			must(c.t, s, machine.Begin(e))
 			n := 0
 			for _, m := range s.History() {
 				if m.Role == llm.RoleAssistant {

@@ -135,7 +135,7 @@ func (in *snapshot) batch(s *State) error {
 	if in.Batch == nil {
 		return nil
 	}
-	last, _ := s.history.last()
+	last := s.history.last()
 	if n := last.CountCalls(); n == 0 || n != len(in.Batch.Calls) {
 		return fmt.Errorf("the batch has %d calls and the last message %d", len(in.Batch.Calls), n)
 	}
@@ -186,7 +186,7 @@ func (s *State) check() error {
 }
 
 func phaseNamed(name string) (Phase, error) {
-	for p := PhaseReady; p < PhasePaused; p++ {
+	for p := range PhasePaused { // beneath a pause there is no pause
 		if p.String() == name {
 			return p, nil
 		}

@@ -97,8 +97,8 @@ func (s *State) notice(in Notice) *StateError {
 	}
 	s.noticed = true
 	note := llm.System{Kind: KindGenerationNotice, Text: in.Text}
-	last, _ := s.history.last() // a generation is never pending over an empty history
-	if in.Fresh || last.Role == llm.RoleAssistant || len(last.Parts) == 0 && last.Role == llm.RoleTool {
+	last := s.history.last() // a generation is never pending over an empty history
+	if in.Fresh || last.Role == llm.RoleAssistant {
 		s.history = s.history.push(noteMessage(note))
 		return nil
 	}

@@ -97,6 +97,7 @@ func TestPartsByRole(t *testing.T) {
 				if role == llm.RoleTool {
 					history = append([]llm.Message{calls(p.CallID)}, history...)
 				}
+			default:
 			}
 			if machine.ValidateContext(history) == nil {
 				got += fmt.Sprintf(" %T", p)
@@ -118,12 +119,16 @@ func TestS71_Checkpoints(t *testing.T) {
 		want string // the recovered history; empty: refused
 	}{
 		"nothing pending": {machine.Checkpoint{History: []llm.Message{u}}, "user[\"u\"]\n"},
-		"generation": {machine.Checkpoint{History: []llm.Message{u}, Pending: generation, Sequence: 3},
-			"user[\"u\"]\nuser[note interrupted{\"pending\":\"generation\",\"op\":7}]\n"},
-		"tools": {machine.Checkpoint{History: []llm.Message{u, calls("1", "2")}, Pending: tools, Sequence: 9},
+		"generation": {
+			machine.Checkpoint{History: []llm.Message{u}, Pending: generation, Sequence: 3},
+			"user[\"u\"]\nuser[note interrupted{\"pending\":\"generation\",\"op\":7}]\n",
+		},
+		"tools": {
+			machine.Checkpoint{History: []llm.Message{u, calls("1", "2")}, Pending: tools, Sequence: 9},
 			"user[\"u\"]\nassistant[call 1, call 2]tool_use\n" +
 				"tool[1 unknown \"outcome unknown: may still be running\", 2 unknown \"outcome unknown: may still be running\"]\n" +
-				"user[note interrupted{\"pending\":\"tools\",\"op\":7}]\n"},
+				"user[note interrupted{\"pending\":\"tools\",\"op\":7}]\n",
+		},
 		"tools over nothing":        {machine.Checkpoint{Pending: tools}, ""},
 		"tools over text":           {machine.Checkpoint{History: []llm.Message{u}, Pending: tools}, ""},
 		"tools over bad prefix":     {machine.Checkpoint{History: []llm.Message{results("1"), calls("1")}, Pending: tools}, ""},
@@ -260,16 +265,36 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		is   error
 		text string
 	}{
-		{"PG", machine.Start{}, machine.ErrBusy,
-			"machine: busy: start while paused: the run is paused over operation 1; resume or cancel it first"},
-		{"T", machine.GenerationFailed{Op: 1}, machine.ErrUnexpectedCompletion,
-			"machine: unexpected completion: generation-failed while tools: operation 1 is stale, 2 is pending"},
-		{"T", machine.GenerationFailed{Op: 2}, machine.ErrUnexpectedCompletion,
-			"machine: unexpected completion: generation-failed while tools: operation 2 is pending, but is not of that kind"},
-		{"E", machine.Start{}, machine.ErrInvalidContext,
-			"machine: invalid context: start while ready: there is nothing to answer; append a message first"},
-		{"G", machine.Generated{Op: 1, Message: llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse}}, machine.ErrInvalidResponse,
-			"machine: invalid response: generated while generating: the reply stopped for tool use and holds no call"},
+		{
+			"PG",
+			machine.Start{},
+			machine.ErrBusy,
+			"machine: busy: start while paused: the run is paused over operation 1; resume or cancel it first",
+		},
+		{
+			"T",
+			machine.GenerationFailed{Op: 1},
+			machine.ErrUnexpectedCompletion,
+			"machine: unexpected completion: generation-failed while tools: operation 1 is stale, 2 is pending",
+		},
+		{
+			"T",
+			machine.GenerationFailed{Op: 2},
+			machine.ErrUnexpectedCompletion,
+			"machine: unexpected completion: generation-failed while tools: operation 2 is pending, but is not of that kind",
+		},
+		{
+			"E",
+			machine.Start{},
+			machine.ErrInvalidContext,
+			"machine: invalid context: start while ready: there is nothing to answer; append a message first",
+		},
+		{
+			"G",
+			machine.Generated{Op: 1, Message: llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse}},
+			machine.ErrInvalidResponse,
+			"machine: invalid response: generated while generating: the reply stopped for tool use and holds no call",
+		},
 		{"R", nil, machine.ErrUnexpectedCompletion, "machine: unexpected completion: nil while ready: a nil input"},
 	} {
 		_, err := base(t, c.base).Step(c.in)

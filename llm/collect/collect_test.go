@@ -68,8 +68,10 @@ func TestReplies(t *testing.T) {
 			assistant(llm.StopToolUse, llm.Text{Text: "abcd"}, llm.Call{ID: "c", Name: "look", Args: "{}"}, llm.Call{ID: "d", Name: "look"}),
 		},
 		"the order is that of the indexes, however far apart": {
-			[]llm.Event{text(math.MaxInt), delta(math.MaxInt, "last"), stop(math.MaxInt), text(7), delta(7, "b"), stop(7),
-				text(math.MinInt), delta(math.MinInt, "first"), stop(math.MinInt), finish(llm.StopEndTurn)},
+			[]llm.Event{
+				text(math.MaxInt), delta(math.MaxInt, "last"), stop(math.MaxInt), text(7), delta(7, "b"), stop(7),
+				text(math.MinInt), delta(math.MinInt, "first"), stop(math.MinInt), finish(llm.StopEndTurn),
+			},
 			assistant(llm.StopEndTurn, llm.Text{Text: "first"}, llm.Text{Text: "b"}, llm.Text{Text: "last"}),
 		},
 		"E-164 a second stop is ignored": {
@@ -259,6 +261,7 @@ func FuzzCollector(f *testing.F) {
 				closed[ev.Index] = true
 			case llm.Finish:
 				finished = true
+			default:
 			}
 		}
 		r, err := c.Reply()
@@ -285,6 +288,8 @@ func FuzzCollector(f *testing.F) {
 					t.Fatalf("id %q", p.ID)
 				}
 				ids[p.ID] = true
+			default:
+				t.Fatalf("the reply holds a %T", p)
 			}
 		}
 		if got != want || (r.Message.Stop == llm.StopToolUse && len(ids) == 0) {
