@@ -103,6 +103,7 @@ func TestReason(t *testing.T) {
 		"KiCad 5":       {"p.kicad_sch", "EESchema Schematic File Version 4\n", "save it with KiCad 6"},
 		"board token":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(width 0.25)", "(wid 0.25)", 1), "line 100: kicad-cli does not load the board with this item: (segment"},
 		"board newer":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "20241229", "20260206", 1), "kicad-cli does not load this format"},
+		"board nets":    {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(net 2)", "(net \"/OUT\")", 1), "line 100: kicad-cli does not load nets without numbers"},
 		"board bracket": {"p.kicad_pcb", kicadtest.Board + ")", "closing bracket"},
 		"board fine":    {"p.kicad_pcb", kicadtest.Board, "kicad-cli loads it"},
 	} {

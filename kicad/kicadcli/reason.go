@@ -141,8 +141,21 @@ func (r *Runner) bisect(ctx context.Context, v *view, doc *sexpr.Doc) (Reason, e
 	if item.Is("version") || item.Is("generator") || item.Is("generator_version") {
 		text = "kicad-cli does not load this format: the file was saved by a newer KiCad"
 	}
+	if unnumbered(item) {
+		text = "kicad-cli does not load nets without numbers: the board was saved by KiCad 10 or newer"
+	}
 	_, col := doc.Position(item.Start())
 	return Reason{Text: text, Line: item.Line(), Offset: col - 1, Item: head(item)}, nil
+}
+
+// unnumbered reports whether an item names a net as KiCad 10 does: (net "GND").
+func unnumbered(item sexpr.Node) bool {
+	for n := range item.Walk() {
+		if n.Is("net") && n.Arg(0).Kind() == sexpr.String {
+			return true
+		}
+	}
+	return false
 }
 
 // head is the beginning of an item, in one line.

@@ -215,16 +215,18 @@ func (c *checker) board(b *pcb.Board) {
 	for _, n := range b.Nets {
 		if other, twice := byNumber[n.Number]; twice {
 			c.add(DuplicateNumber, fmt.Sprintf("%d %s", n.Number, n.Name), n.Node.Start(), "net %d is %q on line %d and %q here", n.Number, other.Name, other.Node.Line(), n.Name)
-			continue
 		}
-		byNumber[n.Number] = n
-		if other, twice := byName[n.Name]; twice {
+		byNumber[n.Number] = n // KiCad takes the last
+		if other, twice := byName[n.Name]; twice && other.Number != n.Number {
 			c.add(DuplicateNet, n.Name, n.Node.Start(), "the name %q is that of net %d already", n.Name, other.Number)
 		}
 		byName[n.Name] = n
 	}
-	if b.Style == pcb.Inline {
-		return // names only, nothing to disagree with
+	if b.Style == pcb.Inline { // there is nothing to disagree with
+		if b.Version <= pcb.Newest {
+			c.add(NewerFormat, "nets", b.Doc.Root().Start(), "the board names its nets without a table of numbers, as KiCad 10 does; kicad-cli 9 does not load that")
+		}
+		return
 	}
 	zone := -1 // a zone's number stands right in front of its name
 	for _, u := range b.Uses {
