@@ -113,12 +113,8 @@ func (l *folderLease) load(ctx context.Context, owner string) error {
 func (l *folderLease) keep(s *scan, group []raw) error {
 	for _, r := range group {
 		if r.head.Seq == 1 {
-			rec, err := l.folder.decode(s, r)
-			if err != nil {
+			if _, err := l.folder.decode(s, r); err != nil {
 				return err
-			}
-			if rec.Run != l.run {
-				return s.locate(damaged("it is the log of run %q", rec.Run), r.offset, 1)
 			}
 		}
 		if r.head.Kind != "step" || !mayTake(r.data) {

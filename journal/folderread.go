@@ -83,6 +83,9 @@ func (f *Folder) emit(ctx context.Context, s *scan, from uint64, yield func(Reco
 // decode reads the body of a record.
 func (f *Folder) decode(s *scan, r raw) (Stored, error) {
 	rec, err := r.head.decode(r.data, func(digest string) ([]byte, error) { return f.getBlob(s.run, digest) })
+	if err == nil && r.head.Seq == 1 && rec.Run != s.run {
+		err = damaged("it is the log of run %q", rec.Run)
+	}
 	return rec, s.locate(err, r.offset, r.head.Seq)
 }
 
