@@ -118,10 +118,31 @@ func Classify(status int, f Fault) llm.Class {
 	case strings.Contains(name, "content_filter"), strings.Contains(name, "content_policy_violation"):
 		return llm.ClassContentFilter
 	}
-	if status >= 400 && status < 500 && status != http.StatusTooManyRequests && Overflow(f.Message) {
+	if status < 500 && status != http.StatusTooManyRequests && Overflow(f.Message) {
 		return llm.ClassContextOverflow
 	}
+	if status == 0 {
+		return classOfName(strings.ToLower(f.Code + " " + f.Type))
+	}
 	return classOfStatus(status)
+}
+
+// classOfName is for errors inside a stream, which have no status.
+func classOfName(name string) llm.Class {
+	for _, c := range []struct {
+		word  string
+		class llm.Class
+	}{
+		{"unavailable", llm.ClassOverloaded}, {"resource_exhausted", llm.ClassRateLimit},
+		{"server_error", llm.ClassServer}, {"internal", llm.ClassServer}, {"api_error", llm.ClassServer}, {"timeout", llm.ClassServer},
+		{"authentication", llm.ClassAuth}, {"permission", llm.ClassPermission}, {"not_found", llm.ClassNotFound},
+		{"invalid", llm.ClassInvalidRequest},
+	} {
+		if strings.Contains(name, c.word) {
+			return c.class
+		}
+	}
+	return llm.ClassUnknown
 }
 
 func classOfStatus(status int) llm.Class {

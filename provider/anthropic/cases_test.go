@@ -276,7 +276,9 @@ func answer(t *testing.T, tools map[string]caseTool, call llm.Call, cancelled bo
 }
 
 func fillNames(t *testing.T, text string, body []byte) string {
-	var req struct{ Tools []struct{ Name, Description string } }
+	var req struct {
+		Tools []struct{ Name, Description string }
+	}
 	if err := json.Unmarshal(body, &req); err != nil {
 		t.Error(err)
 	}
