@@ -55,7 +55,10 @@ func paints(r rune) bool {
 }
 
 // indent keeps the following lines of a text from looking like lines of ours.
-func indent(s string) string { return strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ") }
+func indent(s string) string {
+	s = strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ")
+	return strings.ReplaceAll(s, "\n    \n", "\n\n")
+}
 
 // look is how parts of the text are shown.
 type look struct {

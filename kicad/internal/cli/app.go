@@ -1,0 +1,236 @@
+// Package cli is the command fiducial: its sub-commands, flags, words and exit codes.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/project"
+)
+
+// Env is the process as the command sees it. Package main fills it in.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Environ  []string
+	Dir      string // working folder, absolute
+	// Whether these are terminals. Questions are asked only when both are (B-20).
+	InTerminal, OutTerminal bool
+	Width                   func() int // of the terminal now; may be nil
+}
+
+// Exit codes. See the help topic exit-codes.
+const (
+	exitOK          = 0
+	exitNo          = 1   // findings; refused or failed; unfit
+	exitCannot      = 2   // could not run, or wrong usage
+	exitInterrupted = 130 // 128 + SIGINT, as shells have it
+)
+
+// A failure is an error with an exit code.
+type failure struct {
+	code     int
+	err      error
+	remedies []string // the best first
+	told     bool     // the command has said all; only the code is left
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// cannot is a failure to run at all.
+func cannot(err error, remedies ...string) error {
+	return &failure{code: exitCannot, err: err, remedies: remedies}
+}
+
+var errTold = errors.New("told above")
+
+// told ends a command with a code, after it has said why.
+func told(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &failure{code: code, err: errTold, told: true}
+}
+
+// app is one run of the command: the process and the flags that all commands have.
+type app struct {
+	Env
+	repo     string
+	project  string
+	json     bool
+	plain    bool
+	kicadCLI string
+	limit    time.Duration
+}
+
+// Run runs the command and returns its exit code. A done ctx is Ctrl-C.
+func Run(ctx context.Context, env Env, args []string) int {
+	a := &app{Env: env}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.end(ctx, cmd, err)
+}
+
+// end says what went wrong and gives the exit code.
+func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	f, ok := errors.AsType[*failure](err)
+	switch {
+	case ctx.Err() != nil && !(ok && f.told):
+		f = &failure{code: exitInterrupted, err: errors.New("interrupted")}
+	case !ok:
+		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
+	}
+	if f.told {
+		return f.code
+	}
+	u := ui.New(ui.Options{Out: a.Err})
+	u.Line("fiducial: %s", strings.TrimSpace(f.err.Error()))
+	for i, r := range f.remedies {
+		u.Line("  %d. %s", i+1, r)
+	}
+	_ = u.Close() // there is nobody left to tell
+	if a.json {
+		o := ui.New(ui.Options{Out: a.Out, JSON: true})
+		_ = o.Object(failureJSON{Error: f.err.Error(), Remedies: f.remedies, ExitCode: f.code})
+	}
+	return f.code
+}
+
+type failureJSON struct {
+	Error    string   `json:"error"`
+	Remedies []string `json:"remedies,omitempty"`
+	ExitCode int      `json:"exit_code"`
+}
+
+// lookup reads an environment variable.
+func (a *app) lookup(name string) string {
+	for i := len(a.Environ) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(a.Environ[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// newUI makes what a command speaks through.
+func (a *app) newUI() *ui.UI {
+	o := ui.Options{
+		Out: a.Out, Terminal: a.OutTerminal, Plain: a.plain, JSON: a.json, Width: a.Width, Environ: a.Environ,
+	}
+	if a.InTerminal && a.OutTerminal {
+		o.In = a.In
+	}
+	return ui.New(o)
+}
+
+// runner makes what runs kicad-cli.
+func (a *app) runner() (*kicadcli.Runner, error) {
+	r, err := kicadcli.New(kicadcli.Options{Path: a.kicadCLI, Limit: a.limit})
+	if kicadcli.IsKind(err, kicadcli.NotFound) {
+		return nil, cannot(err, "install KiCad 9 with its command line tools, see https://www.kicad.org/download/",
+			"or name the kicad-cli that is there: --kicad-cli PATH")
+	}
+	if err != nil {
+		return nil, cannot(err)
+	}
+	return r, nil
+}
+
+// A place is where the command works.
+type place struct {
+	dir string // that --repo names, absolute
+	top string // of the repository, dir when there is none
+	git bool   // there is a repository
+}
+
+// place looks for the repository. Git itself is not asked: check works without it.
+func (a *app) place() (place, error) {
+	dir := a.repo
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(a.Dir, dir)
+	}
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return place{}, cannot(fmt.Errorf("--repo: %w", err), "name a folder that exists")
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return place{}, cannot(fmt.Errorf("--repo: %s is not a folder", dir), "name the folder, and the project in it by --project")
+	}
+	p := place{dir: dir, top: dir}
+	for up := dir; ; up = filepath.Dir(up) {
+		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {
+			p.top, p.git = up, true
+			return p, nil
+		}
+		if up == filepath.Dir(up) {
+			return p, nil
+		}
+	}
+}
+
+// abs is the path of a file of the project.
+func (p place) abs(name string) string { return filepath.Join(p.top, filepath.FromSlash(name)) }
+
+// rel is a path below the place's folder, relative to the top.
+func (p place) rel(name string) (string, error) {
+	rel, err := filepath.Rel(p.top, filepath.Join(p.dir, filepath.FromSlash(name)))
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("%s is outside %s", name, p.top)
+	}
+	return filepath.ToSlash(rel), nil
+}
+
+// find finds the project that --repo and --project name.
+func (a *app) find(p place) (*project.Project, error) {
+	root, err := os.OpenRoot(p.top)
+	if err != nil {
+		return nil, cannot(err)
+	}
+	defer func() { _ = root.Close() }()
+	at, err := p.rel(a.project)
+	if err != nil {
+		return nil, cannot(fmt.Errorf("--project: %w", err), "name a file inside the repository, relative to --repo")
+	}
+	proj, err := project.Find(root.FS(), at)
+	if err == nil {
+		return proj, nil
+	}
+	e, ok := errors.AsType[*project.Error](err)
+	if !ok {
+		return nil, cannot(err)
+	}
+	switch e.Kind {
+	case project.Ambiguous:
+		var remedies []string
+		for _, c := range e.Choices {
+			if name, err := filepath.Rel(p.dir, p.abs(c)); err == nil {
+				c = filepath.ToSlash(name)
+			}
+			remedies = append(remedies, "--project "+c)
+		}
+		return nil, cannot(err, remedies...)
+	case project.NotFound:
+		return nil, cannot(err, "name the folder of the project: --repo DIR")
+	case project.Legacy, project.Case, project.Unusable:
+	}
+	return nil, cannot(err)
+}

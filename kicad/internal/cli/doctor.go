@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/task/workspace"
+)
+
+// States of an examined thing.
+const (
+	stateOK   = "ok"
+	stateWarn = "warn" // works, with less
+	stateFail = "fail" // the main job cannot run without it
+	stateNone = "none" // not there and not needed
+)
+
+// A symptom is what doctor found out about one thing.
+type symptom struct {
+	Name     string   `json:"name"`
+	State    string   `json:"state"`
+	Detail   string   `json:"detail"`
+	Remedies []string `json:"remedies,omitempty"`
+}
+
+func newDoctor(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is installed, what is missing, and what to do about it",
+		Long: `Looks at everything the main job needs: git, kicad-cli and its libraries, the repository, the project, a place for the
+journal; and at what it can use: Go, the keys of model providers. Keys are named, their values are never shown or sent.
+Nothing is changed. Without a key the built-in planner does mechanical requests.
+
+Exit codes: 0 the main job can run here, 1 something is missing.
+
+JSON keys: ready, things [{name, state (ok, warn, fail, none), detail, remedies []}].`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	p, err := a.place()
+	if err != nil {
+		return err
+	}
+	kicad := a.examineKiCad(ctx)
+	things := append([]symptom{a.examineGo(ctx), a.examineGit(ctx)}, kicad...)
+	things = append(things, a.examineRepository(ctx, p), a.examineProject(p), a.examineJournal(p))
+	things = append(things, a.examineKeys()...)
+	ready := true
+	for _, s := range things {
+		ready = ready && s.State != stateFail
+	}
+	u := a.newUI()
+	if a.json {
+		err = u.Object(struct {
+			Ready  bool      `json:"ready"`
+			Things []symptom `json:"things"`
+		}{ready, things})
+	} else {
+		reportThings(u, things, ready)
+		err = u.Close()
+	}
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !ready:
+		return told(exitNo)
+	}
+	return nil
+}
+
+func reportThings(u *ui.UI, things []symptom, ready bool) {
+	for _, s := range things {
+		text := fmt.Sprintf("%-7s  %-12s  %s", s.State, s.Name, ui.CleanLine(s.Detail))
+		u.Line("%s", text)
+		for _, r := range s.Remedies {
+			u.Line("%-7s  %-12s  -> %s", "", "", r)
+		}
+	}
+	if ready {
+		u.Heading("the main job can run here")
+	} else {
+		u.Heading("the main job cannot run here yet: see what says fail above")
+	}
+}
+
+// ask runs a small command that tells a version.
+func (a *app) ask(ctx context.Context, name string, args ...string) (string, error) {
+	const patience = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = a.Environ
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (a *app) examineGo(ctx context.Context) symptom {
+	text, err := a.ask(ctx, "go", "version")
+	if err != nil {
+		return symptom{Name: "go", State: stateNone, Detail: "not found; needed only to build fiducial itself"}
+	}
+	return symptom{Name: "go", State: stateOK, Detail: strings.TrimPrefix(text, "go version ")}
+}
+
+func (a *app) examineGit(ctx context.Context) symptom {
+	text, err := a.ask(ctx, "git", "--version")
+	if err != nil {
+		return symptom{
+			Name: "git", State: stateFail, Detail: "not found", Remedies: []string{"install git 2.39 or newer from your system's packages"},
+		}
+	}
+	return symptom{Name: "git", State: stateOK, Detail: text}
+}
+
+func (a *app) examineKiCad(ctx context.Context) []symptom {
+	s := symptom{Name: "kicad-cli", State: stateFail}
+	const install = "install KiCad 9 with its command line tools, see https://www.kicad.org/download/"
+	r, err := a.runner()
+	if err != nil {
+		s.Detail = err.Error()
+		s.Remedies = []string{install, "or name the kicad-cli that is there: --kicad-cli PATH"}
+		return []symptom{s}
+	}
+	defer func() { _ = r.Close() }()
+	v, err := r.Version(ctx)
+	switch {
+	case kicadcli.IsKind(err, kicadcli.TooOld):
+		s.Detail = fmt.Sprintf("version %s at %s cannot check designs (8 or newer can)", v.Text, r.Path())
+		s.Remedies = []string{install}
+		return []symptom{s}
+	case err != nil:
+		s.Detail = fmt.Sprintf("%s does not answer: %v", r.Path(), err)
+		s.Remedies = []string{"run it by hand: " + r.Path() + " version", install}
+		return []symptom{s}
+	}
+	s.State, s.Detail = stateOK, fmt.Sprintf("version %s at %s", v.Text, r.Path())
+	if w := v.Warning(); w != "" {
+		s.State, s.Remedies = stateWarn, []string{w}
+	}
+	return []symptom{s, a.examineLibraries(r.Path(), v.Major)}
+}
+
+// examineLibraries looks where KiCad looks: the folder that KICAD9_SYMBOL_DIR and the like name, else the one it
+// was installed with.
+func (a *app) examineLibraries(path string, major int) symptom {
+	s := symptom{Name: "libraries", State: stateOK}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		real = path
+	}
+	share := filepath.Join(filepath.Dir(filepath.Dir(real)), "share", "kicad")
+	var found, missing []string
+	for _, l := range []struct{ what, variable, dir, pattern string }{
+		{"symbols", fmt.Sprintf("KICAD%d_SYMBOL_DIR", major), "symbols", "*.kicad_sym"},
+		{"footprints", fmt.Sprintf("KICAD%d_FOOTPRINT_DIR", major), "footprints", "*.pretty"},
+	} {
+		dir := filepath.Join(share, l.dir)
+		if v := a.lookup(l.variable); v != "" {
+			dir = v
+		}
+		if match, err := filepath.Glob(filepath.Join(dir, l.pattern)); err == nil && len(match) > 0 {
+			found = append(found, fmt.Sprintf("%d of %s in %s", len(match), l.what, dir))
+		} else {
+			missing = append(missing, l.what)
+		}
+	}
+	s.Detail = strings.Join(found, "; ")
+	if len(missing) > 0 {
+		s.State = stateWarn
+		s.Detail = strings.TrimPrefix(s.Detail+"; no "+strings.Join(missing, " and no "), "; ")
+		s.Remedies = []string{"checks work without them; to search parts install KiCad's symbol and footprint libraries"}
+	}
+	return s
+}
+
+func (a *app) examineRepository(ctx context.Context, p place) symptom {
+	s := symptom{Name: "repository", State: stateOK, Detail: p.top}
+	repo, err := workspace.Open(ctx, p.dir, workspace.Options{Env: a.Environ, Exclude: []string{"~*.lck"}})
+	if err == nil {
+		err = repo.Preflight(ctx, false)
+	}
+	if e, ok := errors.AsType[*workspace.PreflightError](err); ok {
+		s.State, s.Detail, s.Remedies = stateFail, e.Reason, e.Remedies
+		return s
+	}
+	if err != nil {
+		s.State, s.Detail = stateFail, err.Error()
+		return s
+	}
+	s.Detail += ", clean"
+	left, err := repo.Leftovers(ctx)
+	if err != nil {
+		s.State, s.Detail = stateWarn, s.Detail+"; "+err.Error()
+	}
+	for _, l := range left {
+		s.State = stateWarn
+		s.Remedies = append(s.Remedies, fmt.Sprintf("run %s of %s has not ended well: fiducial show %s", l.Run, l.At.Format(time.DateTime), l.Run))
+	}
+	return s
+}
+
+func (a *app) examineProject(p place) symptom {
+	s := symptom{Name: "project", State: stateOK}
+	proj, err := a.find(p)
+	if f, ok := errors.AsType[*failure](err); ok {
+		s.State, s.Detail, s.Remedies = stateFail, f.Error(), f.remedies
+		return s
+	}
+	if err != nil {
+		s.State, s.Detail = stateFail, err.Error()
+		return s
+	}
+	s.Detail = proj.String()
+	for _, l := range proj.Locks {
+		s.State = stateWarn
+		s.Remedies = append(s.Remedies, l.String()+"; save and close it before a run changes the file")
+	}
+	return s
+}
+
+// examineJournal tries whether files can be made where the journal stands, or will.
+func (a *app) examineJournal(p place) symptom {
+	dir := filepath.Join(p.top, ".fiducial")
+	s := symptom{Name: "journal", State: stateOK, Detail: dir}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = p.top
+	}
+	f, err := os.CreateTemp(dir, ".fiducial-doctor-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		s.State, s.Detail = stateFail, "no file can be made in "+dir+": "+err.Error()
+		s.Remedies = []string{"give yourself the right to write there, or make room on the disk"}
+	}
+	return s
+}
+
+// examineKeys names what is set for models, never with a value.
+func (a *app) examineKeys() []symptom {
+	var list []symptom
+	any := false
+	for _, k := range []struct{ name, use string }{
+		{"ANTHROPIC_API_KEY", "claude-*"},
+		{"OPENAI_API_KEY", "gpt-*"},
+		{"GEMINI_API_KEY", "gemini-*"},
+		{"GOOGLE_API_KEY", "gemini-*"},
+	} {
+		if a.lookup(k.name) == "" {
+			continue
+		}
+		any = true
+		list = append(list, symptom{Name: "key", State: stateOK, Detail: k.name + " is set: --model " + k.use})
+	}
+	if !any {
+		list = append(list, symptom{
+			Name: "key", State: stateNone, Detail: "no provider key is set; --model builtin does mechanical requests",
+			Remedies: []string{"for free requests set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"},
+		})
+	}
+	if m := a.lookup("FIDUCIAL_MODEL"); m != "" {
+		list = append(list, symptom{Name: "model", State: stateOK, Detail: "FIDUCIAL_MODEL is " + m})
+	}
+	return list
+}

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/journal/sqlite"
+	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
+	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+)
+
+// Running is what the list calls a run without an outcome that somebody holds.
+const running = "running"
+
+// A pastRun is what the run's folder and the journal know together.
+type pastRun struct {
+	runs.Meta
+	State   string       `json:"state"` // the outcome, or running, or interrupted
+	Next    string       `json:"next,omitempty"`
+	Journal *journalJSON `json:"journal,omitempty"`
+	Trouble []string     `json:"trouble,omitempty"` // what could not be read
+}
+
+type journalJSON struct {
+	Records uint64    `json:"records"`
+	Phase   string    `json:"phase"`
+	Ended   bool      `json:"ended"`
+	Held    bool      `json:"held"`
+	Owner   string    `json:"owner,omitempty"`
+	Updated time.Time `json:"updated"`
+}
+
+func newRuns(a *app) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List past runs",
+		Long: `Lists the runs of this repository, the newest first: their state, what was asked, the turns and tokens that it took, the
+files that changed and the commit. A run that has no outcome and that no process holds was interrupted; its line says
+how to go on.
+
+JSON keys: runs [{id, state (done, refused, failed, interrupted, paused, running), next, request, model, started, ended,
+outcome, exit, reason, commit, files, turns, usage, findings, journal, trouble}], trouble [].`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd.Context(), limit) },
+	}
+	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "list no more than so many (default: all)")
+	return cmd
+}
+
+func (a *app) runs(ctx context.Context, limit int) error {
+	p, err := a.place()
+	if err != nil {
+		return err
+	}
+	list, trouble, err := a.past(ctx, p.top)
+	if err != nil {
+		return err
+	}
+	if limit > 0 && len(list) > limit {
+		list = list[:limit]
+	}
+	u := a.newUI()
+	if a.json {
+		return u.Object(struct {
+			Runs    []pastRun `json:"runs"`
+			Trouble []string  `json:"trouble,omitempty"`
+		}{append([]pastRun{}, list...), trouble})
+	}
+	for _, t := range trouble {
+		u.Warn("%s", t)
+	}
+	if len(list) == 0 {
+		u.Line("no runs in %s yet", p.top)
+	}
+	for _, r := range list {
+		reportRun(u, r)
+	}
+	return u.Close()
+}
+
+func reportRun(u *ui.UI, r pastRun) {
+	u.Line("%s  %-11s  %s", r.ID, r.State, cmp.Or(ui.CleanLine(r.Request), "(request unknown)"))
+	var facts []string
+	for _, f := range []string{took(r.Meta), turnsOf(r.Meta), tokensOf(r.Meta), filesOf(r.Meta)} {
+		if f != "" {
+			facts = append(facts, f)
+		}
+	}
+	if r.Commit != "" {
+		facts = append(facts, fmt.Sprintf("commit %.12s", r.Commit))
+	}
+	if len(facts) > 0 {
+		u.Line("    %s", strings.Join(facts, ", "))
+	}
+	if r.State != string(runs.Done) && r.Reason != "" {
+		u.Line("    %s", ui.CleanLine(r.Reason))
+	}
+	if r.Next != "" {
+		u.Line("    %s", r.Next)
+	}
+	for _, t := range r.Trouble {
+		u.Line("    %s", t)
+	}
+}
+
+func took(m runs.Meta) string {
+	if m.Started.IsZero() || m.Ended.IsZero() {
+		return ""
+	}
+	return m.Ended.Sub(m.Started).Round(100 * time.Millisecond).String()
+}
+
+func turnsOf(m runs.Meta) string {
+	if m.Turns == 0 {
+		return ""
+	}
+	return count(m.Turns, "turn")
+}
+
+func tokensOf(m runs.Meta) string {
+	if !m.Usage.Known() {
+		return ""
+	}
+	return fmt.Sprintf("%d tokens in, %d out", m.Usage.Input.Value(), m.Usage.Output.Value())
+}
+
+func filesOf(m runs.Meta) string {
+	if len(m.Files) == 0 {
+		return ""
+	}
+	return count(len(m.Files), "file")
+}
+
+// past joins the folders of the runs with the journal. Either may be missing.
+func (a *app) past(ctx context.Context, top string) (list []pastRun, trouble []string, err error) {
+	entries, err := runs.List(top)
+	if err != nil {
+		return nil, nil, cannot(err)
+	}
+	byID := map[string]*pastRun{}
+	for _, e := range entries {
+		r := &pastRun{Meta: e.Meta}
+		if e.Err != nil && !errors.Is(e.Err, fs.ErrNotExist) {
+			r.Trouble = append(r.Trouble, e.Err.Error())
+		}
+		byID[e.ID] = r
+	}
+	known, err := joinJournal(ctx, top, byID)
+	if err != nil {
+		trouble = append(trouble, fmt.Sprintf("the journal cannot be read, so runs that go on look like interrupted ones: %v", err))
+	}
+	for _, r := range byID {
+		r.conclude(known)
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b pastRun) int { return cmp.Compare(b.ID, a.ID) })
+	return list, trouble, nil
+}
+
+// joinJournal adds what the journal says, and the runs that only it knows. known is false when there is none.
+func joinJournal(ctx context.Context, top string, byID map[string]*pastRun) (known bool, err error) {
+	file := runs.Journal(top)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	j, err := sqlite.Open(ctx, file, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	for info, err := range j.Runs(ctx, journal.Filter{}) {
+		if err != nil && info.Run == "" {
+			return false, err
+		}
+		r := byID[info.Run]
+		if r == nil {
+			r = &pastRun{Meta: runs.Meta{ID: info.Run, Files: []string{}}}
+			byID[info.Run] = r
+		}
+		if err != nil {
+			r.Trouble = append(r.Trouble, err.Error())
+			continue
+		}
+		r.Journal = &journalJSON{
+			Records: info.Head, Phase: info.Phase, Ended: info.Ended, Held: info.Held, Owner: info.Owner, Updated: info.Updated,
+		}
+		r.Request = cmp.Or(r.Request, info.Labels["request"])
+		r.Model = cmp.Or(r.Model, info.Labels["model"])
+		if r.Started.IsZero() {
+			r.Started = info.Created
+		}
+	}
+	return true, nil
+}
+
+// conclude tells how the run stands. Known says that the journal could be asked.
+func (r *pastRun) conclude(known bool) {
+	switch {
+	case r.Journal != nil && r.Journal.Held:
+		r.State = running
+	case r.Outcome != runs.Going:
+		r.State = string(r.Outcome)
+	case r.Journal != nil && r.Journal.Ended && r.Meta.Version == 0:
+		// Only the journal knows it: how it ended for the design stood in the folder.
+		r.State = "ended"
+		r.Trouble = append(r.Trouble, "its folder is gone; the journal says: "+r.Journal.Phase)
+	default:
+		r.State = string(runs.Interrupted)
+		if !known {
+			r.Trouble = append(r.Trouble, "without a journal nothing tells whether it still goes on")
+		}
+	}
+	r.Next = nextStep(r)
+}
+
+// nextStep says what a person can do about a run that is not over.
+func nextStep(r *pastRun) string {
+	switch r.State {
+	case running:
+		return "it goes on now: " + cmp.Or(r.Journal.Owner, "its owner is not known")
+	case string(runs.Interrupted), string(runs.Paused):
+		if r.Journal == nil {
+			return "its tree before the first change is kept as refs/fiducial/" + r.ID
+		}
+		return "go on: fiducial do --resume " + r.ID
+	}
+	return ""
+}

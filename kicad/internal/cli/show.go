@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/journal/sqlite"
+	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
+	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+)
+
+func newShow(a *app) *cobra.Command {
+	var transcript bool
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show one run: outcome, files, tokens, summary, transcript",
+		Long: `Shows a past run. RUN is its id, a part of it that fits no other, or "last". With --transcript every event is listed, from
+the transcript, or from the journal when there is none.
+
+JSON keys: those of a run in fiducial runs --json, and summary; with --transcript also transcript [] and
+transcript_trouble [].`,
+		Example: `  fiducial show last
+  fiducial show 20261130-081500-7f3a --transcript
+  fiducial show last --json | jq .usage`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], transcript) },
+	}
+	cmd.Flags().BoolVar(&transcript, "transcript", false, "list every event")
+	return cmd
+}
+
+type showJSON struct {
+	pastRun
+	Summary    string            `json:"summary"`
+	Transcript []json.RawMessage `json:"transcript,omitempty"`
+	Torn       []string          `json:"transcript_trouble,omitempty"`
+}
+
+func (a *app) show(ctx context.Context, which string, transcript bool) error {
+	p, err := a.place()
+	if err != nil {
+		return err
+	}
+	list, trouble, err := a.past(ctx, p.top)
+	if err != nil {
+		return err
+	}
+	r, err := pick(list, which)
+	if err != nil {
+		return err
+	}
+	out := showJSON{pastRun: r}
+	out.Trouble = append(slices.Clone(trouble), out.Trouble...)
+	if out.Summary, err = runs.Summary(p.top, r.ID); err != nil {
+		out.Trouble = append(out.Trouble, err.Error())
+	}
+	if transcript {
+		out.readTranscript(ctx, p.top)
+	}
+	u := a.newUI()
+	if a.json {
+		return u.Object(out)
+	}
+	out.report(u, transcript)
+	return u.Close()
+}
+
+// pick finds the run that a person means.
+func pick(list []pastRun, which string) (pastRun, error) {
+	var fit []pastRun
+	for i, r := range list {
+		if r.ID == which || which == "last" && i == 0 {
+			return r, nil
+		}
+		if strings.Contains(r.ID, which) {
+			fit = append(fit, r)
+		}
+	}
+	if len(fit) == 1 {
+		return fit[0], nil
+	}
+	var ids []string
+	for _, r := range fit {
+		ids = append(ids, r.ID)
+	}
+	if len(ids) > 0 {
+		return pastRun{}, cannot(fmt.Errorf("%q may be any of %s", which, strings.Join(ids, ", ")))
+	}
+	return pastRun{}, cannot(fmt.Errorf("there is no run %q here", which), "see fiducial runs")
+}
+
+// readTranscript takes the transcript, or what stands for it in the journal.
+func (s *showJSON) readTranscript(ctx context.Context, top string) {
+	for line, err := range runs.Transcript(top, s.ID) {
+		if err != nil {
+			s.Torn = append(s.Torn, err.Error())
+			continue
+		}
+		s.Transcript = append(s.Transcript, line)
+	}
+	if len(s.Transcript) > 0 || s.Journal == nil {
+		return
+	}
+	if err := s.readJournal(ctx, top); err != nil {
+		s.Torn = append(s.Torn, err.Error())
+	}
+}
+
+func (s *showJSON) readJournal(ctx context.Context, top string) (err error) {
+	j, err := sqlite.Open(ctx, runs.Journal(top), sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	for rec, err := range j.Read(ctx, s.ID, 0) {
+		if err != nil {
+			return err
+		}
+		enc, err := journal.EncodeRecord(s.ID, journal.Stored{Record: rec})
+		if err != nil {
+			return err
+		}
+		s.Transcript = append(s.Transcript, json.RawMessage(enc.Line))
+	}
+	return nil
+}
+
+func (s *showJSON) report(u *ui.UI, transcript bool) {
+	u.Heading("run %s: %s", s.ID, s.State)
+	for _, f := range []struct{ name, text string }{
+		{"request", s.Request}, {"model", s.Model}, {"project", s.Project}, {"started", stamp(s.Started)}, {"took", took(s.Meta)},
+		{"exit", s.Exit}, {"reason", s.Reason}, {"turns", turnsOf(s.Meta)}, {"tokens", tokensOf(s.Meta)},
+		{"files", strings.Join(s.Files, "\n")}, {"commit", s.Commit}, {"preserved", s.Preserved}, {"restored", restored(s.Meta)},
+		{"ERC", change(s.Findings.Before.ERC, s.Findings.After.ERC)}, {"DRC", change(s.Findings.Before.DRC, s.Findings.After.DRC)},
+		{"next", s.Next},
+	} {
+		if f.text != "" {
+			u.Line("  %-10s %s", f.name, strings.ReplaceAll(f.text, "\n", "\n         "))
+		}
+	}
+	for _, t := range s.Trouble {
+		u.Warn("%s", t)
+	}
+	if s.Summary != "" {
+		u.Heading("summary")
+		for line := range strings.Lines(s.Summary) {
+			u.Line("  %s", strings.TrimRight(line, "\r\n"))
+		}
+	}
+	if !transcript {
+		return
+	}
+	u.Heading("transcript")
+	for _, e := range s.Transcript {
+		u.Line("  %s", event(e))
+	}
+	for _, t := range s.Torn {
+		u.Warn("%s", t)
+	}
+	if len(s.Transcript) == 0 {
+		u.Line("  none")
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+func restored(m runs.Meta) string {
+	switch {
+	case m.Restored == nil:
+		return ""
+	case *m.Restored:
+		return "yes, the tree is as it was before"
+	}
+	return "NO, the tree could not be put back whole; the tree before is kept as refs/fiducial/" + m.ID
+}
+
+// change tells the findings before and after.
+func change(before, after *runs.Count) string {
+	text := func(c *runs.Count) string {
+		if c == nil {
+			return "not run"
+		}
+		return count(c.Errors, "error") + ", " + count(c.Warnings, "warning")
+	}
+	if before == nil && after == nil {
+		return ""
+	}
+	return "before: " + text(before) + "; after: " + text(after)
+}
+
+// maxEvent is how much of an event's data a line shows.
+const maxEvent = 400
+
+// event is one line of a transcript: time, kind, and its data cut short.
+func event(raw json.RawMessage) string {
+	var e map[string]json.RawMessage
+	if json.Unmarshal(raw, &e) != nil {
+		return ui.CleanLine(cut(string(raw)))
+	}
+	word := func(names ...string) string {
+		for _, n := range names {
+			var s string
+			if json.Unmarshal(e[n], &s) == nil && s != "" {
+				return s
+			}
+		}
+		return ""
+	}
+	at := word("at", "time")
+	if t, err := time.Parse(time.RFC3339Nano, at); err == nil {
+		at = t.Local().Format(time.TimeOnly)
+	}
+	kind := strings.TrimSpace(word("kind", "event", "type") + " " + word("name"))
+	data := e["data"]
+	if data == nil {
+		for _, n := range []string{"at", "time", "kind", "event", "type"} {
+			delete(e, n)
+		}
+		data, _ = json.Marshal(e) // it was JSON before
+	}
+	return fmt.Sprintf("%-8s  %-16s  %s", cmp.Or(at, "-"), ui.CleanLine(cmp.Or(kind, "-")), ui.CleanLine(cut(string(data))))
+}
+
+func cut(s string) string {
+	if len(s) <= maxEvent {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxEvent], "") + " ..."
+}

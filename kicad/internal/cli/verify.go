@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/fiducial-dev/fiducial/kicad/findings"
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/project"
+	"github.com/fiducial-dev/fiducial/kicad/sch"
+)
+
+// A tree is a project in a folder: the user's, or an older one that was taken from git.
+type tree struct {
+	top  string // absolute
+	proj *project.Project
+	// overlay replaces files of the project folder, as [kicadcli.Input] has it.
+	overlay map[string][]byte
+}
+
+func (t tree) input(file string) kicadcli.Input {
+	return kicadcli.Input{File: place{top: t.top}.abs(file), Root: t.top, Overlay: t.overlay}
+}
+
+// verdicts are the rule checks of a tree; one that does not apply is nil.
+type verdicts struct {
+	erc, drc *kicadcli.Verdict
+	sheets   sheets
+}
+
+func (v verdicts) of(check findings.Check) *kicadcli.Verdict {
+	if check == findings.ERC {
+		return v.erc
+	}
+	return v.drc
+}
+
+// verify runs ERC and DRC side by side, and looks beside them at every sheet, for kicad-cli passes over a missing or
+// broken one in silence. Only the end of ctx is an error: what did not run is in the verdicts.
+func verify(ctx context.Context, r *kicadcli.Runner, t tree) (verdicts, error) {
+	var v verdicts
+	var wg sync.WaitGroup
+	if t.proj.PCB != "" {
+		wg.Go(func() {
+			drc, err := r.DRC(ctx, t.input(t.proj.PCB))
+			v.drc = explain(ctx, r, t, drc, err)
+		})
+	}
+	if t.proj.Root != "" {
+		wg.Go(func() {
+			erc, err := r.ERC(ctx, t.input(t.proj.Root))
+			v.erc = explain(ctx, r, t, erc, err)
+		})
+		wg.Go(func() { v.sheets = lookAtSheets(ctx, r, t) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return v, context.Cause(ctx)
+	}
+	// A design that was read in part has no verdict: neither ERC nor the parity half of DRC saw all of it.
+	if reason := strings.Join(v.sheets.bad, "; "); reason != "" {
+		for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
+			if c != nil && c.Status != kicadcli.NotRun && (c.Check == findings.ERC || c.Parity) {
+				c.Status, c.Reason = kicadcli.NotRun, "kicad-cli passed over a part of the schematic: "+reason
+			}
+		}
+	}
+	return v, nil
+}
+
+// explain puts the reason into words where a check did not run.
+func explain(ctx context.Context, r *kicadcli.Runner, t tree, v kicadcli.Verdict, err error) *kicadcli.Verdict {
+	e, ok := errors.AsType[*kicadcli.Error](err)
+	if !ok {
+		return &v
+	}
+	switch e.Kind {
+	case kicadcli.NotLoaded, kicadcli.Crashed, kicadcli.BadOutput, kicadcli.NoReport:
+		if _, err := r.Version(ctx); kicadcli.IsKind(err, kicadcli.TooOld) {
+			v.Reason = err.Error()
+			return &v
+		}
+		files := []string{t.proj.PCB, t.proj.Root}
+		if v.Check == findings.ERC {
+			files = []string{t.proj.Root}
+		}
+		if why := whyNotLoaded(ctx, r, t, files); why != "" {
+			v.Reason = why
+		}
+	case kicadcli.NotFound, kicadcli.TooOld, kicadcli.Timeout, kicadcli.BadInput, kicadcli.Environment:
+	}
+	if e.Kind == kicadcli.Timeout {
+		v.Reason += "; give it longer with --kicad-limit, or look whether kicad-cli hangs"
+	}
+	return &v
+}
+
+// whyNotLoaded finds the first file that does not load, with the place that kicad-cli or our own reader names.
+func whyNotLoaded(ctx context.Context, r *kicadcli.Runner, t tree, files []string) string {
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		p, err := r.Probe(ctx, t.input(file))
+		if err != nil || p.Loads {
+			continue
+		}
+		reason, err := r.Reason(ctx, t.input(file))
+		if err != nil {
+			return fmt.Sprintf("%s does not load: %s", file, p.Summary())
+		}
+		return fmt.Sprintf("%s does not load: %s", file, reason)
+	}
+	return ""
+}
+
+// sheets is what looking at the sheet tree found.
+type sheets struct {
+	files   []string // of the design, relative to its project's folder
+	bad     []string // what kicad-cli passes over, so that its verdict does not count
+	notices []string // what it does not report
+}
+
+func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
+	root, err := os.OpenRoot(t.top)
+	if err != nil {
+		return sheets{bad: []string{err.Error()}}
+	}
+	defer func() { _ = root.Close() }()
+	design, err := sch.Load(root.FS(), t.proj.Root)
+	if errors.Is(err, sch.ErrNotSchematic) || errors.Is(err, fs.ErrNotExist) {
+		return sheets{} // kicad-cli says so itself
+	}
+	if err != nil {
+		return sheets{bad: []string{err.Error()}}
+	}
+	s := sheets{files: design.FileNames()}
+	for _, p := range design.Problems {
+		switch p.Kind {
+		case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
+			s.bad = append(s.bad, p.String())
+		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch:
+			s.notices = append(s.notices, p.String())
+		}
+	}
+	if len(s.bad) == 0 {
+		s.bad = probeAll(ctx, r, t, s.files[1:])
+	}
+	return s
+}
+
+// probeAll has kicad-cli load each child sheet by itself.
+func probeAll(ctx context.Context, r *kicadcli.Runner, t tree, files []string) []string {
+	bad := make([]string, len(files))
+	var wg sync.WaitGroup
+	for i, file := range files {
+		wg.Go(func() {
+			if p, err := r.Probe(ctx, t.input(file)); err != nil {
+				bad[i] = path.Base(file) + " was not looked at: " + err.Error()
+			} else if !p.Loads {
+				bad[i] = whyNotLoaded(ctx, r, t, []string{file})
+			}
+		})
+	}
+	wg.Wait()
+	var found []string
+	for _, b := range bad {
+		if b != "" {
+			found = append(found, b)
+		}
+	}
+	return found
+}
