@@ -16,6 +16,7 @@ const (
 	NetExists                           // the new name is in use: the nets would be joined
 	PartExists                          // the new reference is in use
 	BadName                             // the new name cannot be written or makes no sense
+	HiddenPin                           // a part is on the net by a hidden power pin, which a rename would leave behind
 	Broken                              // a file of the tree has errors, so that not every place is known
 )
 

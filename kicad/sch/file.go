@@ -31,10 +31,13 @@ type Point struct{ X, Y int }
 // A LibSymbol is a symbol that the file carries in lib_symbols.
 type LibSymbol struct {
 	Name string
-	// Power is set for power symbols that name a net by their placed Value. A PWR_FLAG is a power symbol for KiCad but
+	// Power is set for power symbols that name a net, see [Power]. A PWR_FLAG is a power symbol for KiCad but
 	// names none: its pin is an output.
 	Power bool
 	Node  sexpr.Node
+
+	pin    sexpr.Node // the name of a power symbol's pin, when the pin is hidden
+	hidden []string   // names of hidden power inputs, which join the net of that name in the whole design
 }
 
 // A Property is a field of a symbol or sheet.
@@ -159,14 +162,32 @@ func (f *File) Counts() map[string]int {
 func (f *File) readLibrary(lib sexpr.Node) {
 	for s := range lib.Lists("symbol") {
 		l := LibSymbol{Name: s.Arg(0).Text(), Node: s}
-		l.Power = s.Get("power").OK() && hasPowerInput(s)
+		power := s.Get("power").OK()
+		for n := range s.Walk() {
+			if !n.Is("pin") || n.Arg(0).Text() != "power_in" {
+				continue
+			}
+			name := n.Get("name").Arg(0)
+			l.Power = power
+			switch {
+			case !hides(n):
+			case power:
+				l.pin = name
+			default:
+				l.hidden = append(l.hidden, name.Text())
+			}
+		}
 		f.Library[l.Name] = l
 	}
 }
 
-func hasPowerInput(symbol sexpr.Node) bool {
-	for n := range symbol.Walk() {
-		if n.Is("pin") && n.Arg(0).Text() == "power_in" {
+// hides reports whether a pin is marked hide, or (hide yes) since KiCad 8.
+func hides(pin sexpr.Node) bool {
+	if yes, found := pin.Flag("hide"); found {
+		return yes
+	}
+	for c := range pin.All() {
+		if c.Kind() == sexpr.Word && c.Text() == "hide" {
 			return true
 		}
 	}

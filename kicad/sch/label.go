@@ -15,7 +15,10 @@ const (
 	Global                        // (global_label ...): names a net of the whole design
 	Hierarchical                  // (hierarchical_label ...): leads to the pin of the same name on the sheet's symbol
 	SheetPin                      // (pin ...) of a sheet symbol
-	Power                         // the Value of a placed power symbol: names a net of the whole design
+	// Power is the Value of a placed power symbol: it names a net of the whole design. In files of KiCad 7 and older
+	// the name of the library symbol's pin does where it is hidden, and kicad-cli 9 reads them so; a rename then changes that pin in the
+	// file's lib_symbols, for which a label without a Symbol stands, and the Values along with it.
+	Power
 )
 
 var labelKinds = map[string]LabelKind{"label": Local, "global_label": Global, "hierarchical_label": Hierarchical} //nolint:gochecknoglobals // a constant table
@@ -34,7 +37,7 @@ type Label struct {
 	UUID   string
 	At     Point
 	Sheet  *Sheet  // of a sheet pin, else nil
-	Symbol *Symbol // of a power symbol, else nil
+	Symbol *Symbol // of a placed power symbol, else nil
 }
 
 // Name is the text in plain spelling, see [Plain].
@@ -52,16 +55,28 @@ func (f *File) addLabel(kind LabelKind, item, token sexpr.Node) *Label {
 	return l
 }
 
+// editableValue is the format since which a power symbol's net is its Value: 2023-02-21, "modern power symbols", in
+// KiCad 8. Measured with the same sheet under different stamps.
+const editableValue = 20230221
+
 // addPower adds the power symbols once the library is known. Their pin stands at the symbol's origin.
 func (f *File) addPower() {
+	pins := map[string]bool{}
 	for _, s := range f.Symbols {
 		lib, ok := s.Lib()
 		value, has := s.Property("Value")
-		if ok && lib.Power && has {
-			f.Labels = append(f.Labels, &Label{
-				Kind: Power, File: f, Text: value.Value, Token: value.Text, UUID: s.UUID, At: s.At, Symbol: s,
-			})
+		if !ok || !lib.Power || !has {
+			continue
 		}
+		text, old := value.Value, f.Version < editableValue && lib.pin.OK()
+		if old {
+			text = lib.pin.Text()
+		}
+		if old && !pins[lib.Name] {
+			pins[lib.Name] = true
+			f.Labels = append(f.Labels, &Label{Kind: Power, File: f, Text: text, Token: lib.pin, At: s.At})
+		}
+		f.Labels = append(f.Labels, &Label{Kind: Power, File: f, Text: text, Token: value.Text, UUID: s.UUID, At: s.At, Symbol: s})
 	}
 }
 

@@ -28,7 +28,7 @@ type Rename struct {
 // RenameNet renames a net in every sheet: local, global and hierarchical labels, sheet pins and power symbols. The old
 // name is KiCad's (/A/OUT, GND), where {slash} equals / inside a label, or bare (OUT) when just one net, or a global
 // one, has it. The new name is bare or has the same path in front. The error is an [*EditError]: NoSuchNet,
-// Ambiguous, NetExists, BadName or Broken.
+// Ambiguous, NetExists, HiddenPin, BadName or Broken.
 func (d *Design) RenameNet(oldName, newName string, opts RenameOptions) (Rename, error) {
 	if err := d.whole(); err != nil {
 		return Rename{}, err
@@ -59,6 +59,12 @@ func (d *Design) RenameNet(oldName, newName string, opts RenameOptions) (Rename,
 		return Rename{}, &EditError{
 			Kind: NetExists, Candidates: taken,
 			Detail: fmt.Sprintf("the name %q is in use; renaming %q would join the two nets", newName, oldName),
+		}
+	}
+	if hidden := d.hiddenPins(r.Labels); len(hidden) > 0 {
+		return Rename{}, &EditError{
+			Kind: HiddenPin, Candidates: hidden,
+			Detail: fmt.Sprintf("parts are on the net %q by a hidden power pin of that name, which a rename would leave behind", oldName),
 		}
 	}
 	for _, l := range r.Labels {
@@ -200,6 +206,22 @@ func (d *Design) taken(labels []*Label, text string) []string {
 			if l.Name() == Plain(text) && (files[f] || l.wide()) {
 				list = append(list, fmt.Sprintf("%s in %s, line %d", l.Kind, name, l.Line()))
 			}
+		}
+	}
+	return list
+}
+
+// hiddenPins lists the parts whose hidden power pins are on a net of the whole design by its name.
+func (d *Design) hiddenPins(labels []*Label) []string {
+	i := slices.IndexFunc(labels, (*Label).wide)
+	if i < 0 {
+		return nil
+	}
+	var list []string
+	for _, p := range d.Placed() {
+		lib, ok := p.Symbol.Lib()
+		if ok && slices.ContainsFunc(lib.hidden, func(name string) bool { return Plain(name) == labels[i].Name() }) {
+			list = append(list, p.Ref)
 		}
 	}
 	return list

@@ -180,6 +180,28 @@ func TestRenameNet(t *testing.T) {
 	}
 }
 
+// Up to KiCad 7 the hidden pin of a power symbol names the net, whatever its Value; a hidden power pin of a part does always.
+func TestRenameNet_OldPowerSymbols(t *testing.T) {
+	old := strings.Replace(kicadtest.Divider("p").String(), "20250114", "20230121", 1)
+	files := map[string]string{"p.kicad_sch": strings.Replace(old, "(length 0)", "(length 0) hide", 1)}
+	o := newOracle(t)
+	r, err := load(t, files).RenameNet("PWR", "VDD", sch.RenameOptions{}) // the pin is called PWR, the Values VCC and GND
+	if err != nil || len(r.Edits) != 3 {
+		t.Fatalf("%v, %v", r.Edits, err)
+	}
+	if got, want := renamed(t, o.nets(t, files), o.nets(t, apply(t, files, r.Edits))), "PWR>VDD"; got != want {
+		t.Errorf("kicad-cli sees %q, want %q", got, want)
+	}
+
+	sheet := kicadtest.Divider("p").String()
+	hidden := strings.Replace(sheet, `(pin passive line (at 0 3.81 270) (length 2.54) (name "~"`, `(pin power_in line (at 0 3.81 270) (length 2.54) (hide yes) (name "GND"`, 1)
+	var e *sch.EditError
+	if _, err := load(t, map[string]string{"p.kicad_sch": hidden}).RenameNet("GND", "AGND", sch.RenameOptions{}); !errors.As(err, &e) ||
+		e.Kind != sch.HiddenPin || !slices.Equal(e.Candidates, []string{"R1", "R2"}) {
+		t.Errorf("hidden pin: %v", err)
+	}
+}
+
 // A sheet that is used twice has its text once: the pins of both symbols go with the label.
 func TestRenameNet_SharedSheet(t *testing.T) {
 	files := kicadtest.Shared("p")
