@@ -237,10 +237,9 @@ func (b *chatBody) assistant(m llm.Message) {
 	b.Open('{')
 	b.Field("role", "assistant")
 	b.Key("content")
-	switch {
-	case text == "" && b.quirks.nullText:
-		b.Raw([]byte("null"))
-	default:
+	if text == "" {
+		b.Raw([]byte("null")) // as the server itself writes it; some refuse it left out
+	} else {
 		b.String(text)
 	}
 	b.reasoningBack(m, calls > 0)

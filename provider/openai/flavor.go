@@ -31,7 +31,6 @@ type quirks struct {
 	base       string // the public address; empty for servers that have none
 	legacyMax  bool   // the limit field is max_tokens
 	noUsage    bool   // stream_options are refused; usage comes by itself
-	nullText   bool   // no text beside calls is null, else the empty string
 	reasoning  string // the field in which reasoning goes back; empty: nowhere
 	effort     effort
 	noParallel bool // parallel_tool_calls is not known
@@ -61,16 +60,16 @@ const (
 func quirksOf(f Flavor) (quirks, bool) {
 	switch f {
 	case OpenAI:
-		return quirks{base: "https://api.openai.com/v1", nullText: true, cacheKey: true, strict: true}, true
+		return quirks{base: "https://api.openai.com/v1", cacheKey: true, strict: true}, true
 	case Azure:
-		return quirks{nullText: true, cacheKey: true}, true
+		return quirks{cacheKey: true}, true
 	case OpenRouter:
 		return quirks{
-			base: "https://openrouter.ai/api/v1", legacyMax: true, nullText: true,
+			base: "https://openrouter.ai/api/v1", legacyMax: true,
 			reasoning: fieldDetails, effort: effortObject,
 		}, true
 	case Groq:
-		return quirks{base: "https://api.groq.com/openai/v1", nullText: true}, true
+		return quirks{base: "https://api.groq.com/openai/v1"}, true
 	case DeepSeek:
 		// https://api-docs.deepseek.com/guides/thinking_mode: messages with calls
 		// must carry their reasoning in all later requests, even an empty one.

@@ -1,0 +1,225 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/openai"
+)
+
+const secret = "sk-very-secret-key"
+
+// TestB129_Options: mistakes fail at construction and show no key.
+func TestB129_Options(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", secret) // must not be read
+	for name, tt := range map[string]struct {
+		model string
+		opts  []openai.Option
+		want  llm.Class // empty: fine
+	}{
+		"no key":                   {"m", nil, llm.ClassAuth},
+		"no key, another server":   {"m", []openai.Option{openai.WithBaseURL("https://api.groq.com/openai/v1")}, llm.ClassAuth},
+		"B-131, loopback":          {"m", []openai.Option{openai.WithBaseURL("http://127.0.0.1:8080")}, ""},
+		"localhost":                {"m", []openai.Option{openai.WithBaseURL("http://localhost:11434/v1/")}, ""},
+		"said to take none":        {"m", []openai.Option{openai.WithBaseURL("http://gpu.lan:8000/v1"), openai.WithoutKey()}, ""},
+		"no model":                 {"", []openai.Option{openai.WithAPIKey(secret)}, llm.ClassInvalidRequest},
+		"no address":               {"m", []openai.Option{openai.WithAPIKey(secret), openai.WithFlavor(openai.VLLM)}, llm.ClassInvalidRequest},
+		"a bad address":            {"m", []openai.Option{openai.WithAPIKey(secret), openai.WithBaseURL("ftp://x")}, llm.ClassInvalidRequest},
+		"a password":               {"m", []openai.Option{openai.WithBaseURL("http://u:" + secret + "@localhost")}, llm.ClassInvalidRequest},
+		"no such flavor":           {"m", []openai.Option{openai.WithAPIKey(secret), openai.WithFlavor("x")}, llm.ClassInvalidRequest},
+		"E-215, a line in the key": {"m", []openai.Option{openai.WithAPIKey(secret + "\r\nX: y")}, llm.ClassInvalidRequest},
+	} {
+		_, err := openai.NewChat(tt.model, tt.opts...)
+		if (err == nil) != (tt.want == "") || err != nil && llm.ClassOf(err) != tt.want {
+			t.Errorf("%s: got %v, want class %q", name, err, tt.want)
+		}
+		if err != nil && strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the secret is in %v", name, err)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for _, tt := range []struct {
+		base   string
+		vendor string
+		host   string
+	}{
+		{"", "openai", "api.openai.com"},
+		{"http://localhost:11434", "ollama", "localhost:11434"},
+		{"https://openrouter.ai/api/v1", "openrouter", "openrouter.ai"},
+		{"https://x.openai.azure.com/openai/v1", "azure", "x.openai.azure.com"},
+		{"http://gpu.lan:8000/v1", "compat:gpu.lan:8000", "gpu.lan:8000"},
+	} {
+		c, err := openai.NewChat("m", openai.WithBaseURL(tt.base), openai.WithAPIKey("k"), openai.WithWindow(9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := llm.Model{Vendor: tt.vendor, Name: "m", Window: 9, Host: tt.host}
+		if got := c.Describe(); got != want {
+			t.Errorf("%q: got %+v, want %+v", tt.base, got, want)
+		}
+	}
+}
+
+// TestHeaders: the key is sent once, nothing comes from the environment, and an
+// event stream is asked for (E-213).
+func TestHeaders(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "from-the-environment")
+	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Odd: from-the-environment")
+	e := serve(t, 200, "text/event-stream", sse(delta(`{"content":"hi"}`), ends("stop")))
+	for _, key := range []string{secret, ""} {
+		c, err := openai.NewChat("m", openai.WithBaseURL(e.url), openai.WithAPIKey(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := collect.Stream(t.Context(), c, ask("go")); err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if key != "" {
+			want = "Bearer " + key
+		}
+		if got := e.head.Get("Authorization"); got != want {
+			t.Errorf("got authorization %q, want %q", got, want)
+		}
+		if !strings.HasPrefix(e.head.Get("Accept"), "text/event-stream") || e.path != "/v1/chat/completions" {
+			t.Errorf("got %q at %s", e.head.Get("Accept"), e.path)
+		}
+		for k, v := range e.head {
+			if strings.Contains(strings.Join(v, " "), "from-the-environment") {
+				t.Errorf("%s comes from the environment", k)
+			}
+		}
+	}
+}
+
+func TestStatusErrors(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   llm.Class
+		code   string
+	}{
+		{401, `{"error":{"message":"Incorrect API key provided: ` + secret + `","type":"invalid_request_error","code":"invalid_api_key"}}`, llm.ClassAuth, "invalid_api_key"},
+		{403, `{"error":{"message":"no","code":"unsupported_country_region_territory"}}`, llm.ClassPermission, "unsupported_country_region_territory"},
+		{404, `{"error":{"message":"no such model","code":"model_not_found"}}`, llm.ClassNotFound, "model_not_found"},
+		{400, `{"error":{"message":"no such model","code":"model_not_found"}}`, llm.ClassNotFound, "model_not_found"},
+		{400, `{"error":{"message":"too long","code":"context_length_exceeded"}}`, llm.ClassContextOverflow, "context_length_exceeded"},
+		{400, `{"object":"error","message":"This model's maximum context length is 4096 tokens","type":"BadRequestError","code":400}`, llm.ClassContextOverflow, "BadRequestError"},
+		{500, `{"error":{"message":"the request exceeds the available context size","code":500,"type":"server_error"}}`, llm.ClassContextOverflow, "server_error"},
+		{400, `{"error":{"message":"bad tool","type":"invalid_request_error"}}`, llm.ClassInvalidRequest, "invalid_request_error"},
+		{400, `{"error":{"message":"filtered","code":"content_filter"}}`, llm.ClassContentFilter, "content_filter"},
+		{402, `{"error":{"message":"Insufficient Balance"}}`, llm.ClassQuota, ""},
+		{422, `{"detail":[{"msg":"extra"}]}`, llm.ClassInvalidRequest, ""},
+		{429, `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, llm.ClassRateLimit, "rate_limit_exceeded"},
+		{429, `{"error":{"message":"no money","code":"insufficient_quota"}}`, llm.ClassQuota, "insufficient_quota"},
+		{429, `{"error":{"message":"Request too large for gpt on tokens per min: Limit 10, Requested 20","code":"rate_limit_exceeded"}}`, llm.ClassContextOverflow, "rate_limit_exceeded"},
+		{500, `<html>oops</html>`, llm.ClassServer, ""},
+		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, llm.ClassOverloaded, "unavailable_error"},
+		{529, `busy`, llm.ClassOverloaded, ""},
+	} {
+		for _, newClient := range []func(string) (llm.Client, error){
+			chat(openai.Generic, openai.WithAPIKey(secret)), responses("gpt-5", openai.WithAPIKey(secret)),
+		} {
+			c, err := newClient(serve(t, tt.status, "application/json", tt.body).url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = collect.Stream(t.Context(), c, ask("go"))
+			e := errorOf(t, err)
+			if e.Class != tt.want || e.Status != tt.status || tt.code != "" && e.Code != tt.code || strings.Contains(err.Error(), secret) {
+				t.Errorf("%d %s: got %+v, want class %s, code %s", tt.status, tt.body, e, tt.want, tt.code)
+			}
+		}
+	}
+}
+
+// TestE151_OneRequest: nothing is tried again here.
+func TestE151_OneRequest(t *testing.T) {
+	n := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n++
+		w.Header().Set("Retry-After-Ms", "1500")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	c, err := openai.NewChat("m", openai.WithBaseURL(s.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = collect.Stream(t.Context(), c, ask("go"))
+	if e := errorOf(t, err); n != 1 || e.RetryAfter != 1500*time.Millisecond {
+		t.Errorf("%d requests, %+v", n, e)
+	}
+}
+
+// TestLimits: a stream that stands still ends by itself, and as a reply when only
+// the end marker is missing.
+func TestLimits(t *testing.T) {
+	hang := func(first string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if first != "" {
+				_, _ = io.WriteString(w, first)
+				w.(http.Flusher).Flush()
+			}
+			_, _ = io.ReadAll(r.Body)
+			<-r.Context().Done()
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	hi := sse(delta(`{"content":"hi"}`))
+	limits := wire.Timeouts{Open: 50 * time.Millisecond, First: 50 * time.Millisecond, Idle: 50 * time.Millisecond}
+	for _, tt := range []struct {
+		first string
+		want  llm.Class
+	}{
+		{"", llm.ClassTimeout},
+		{": wait\n\n", llm.ClassTimeout},
+		{hi, llm.ClassStreamIdle},
+		{hi + sse(ends("stop")), ""},
+	} {
+		c, err := openai.NewChat("m", openai.WithBaseURL(hang(tt.first)), openai.WithTimeouts(limits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := collect.Stream(t.Context(), c, ask("go"))
+		if tt.want == "" && (err != nil || r.Message.Text() != "hi") || tt.want != "" && llm.ClassOf(err) != tt.want {
+			t.Errorf("%q: got %+v, %v, want class %q", tt.first, r.Message, err, tt.want)
+		}
+	}
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c, err := openai.NewChat("m", openai.WithBaseURL(hang(hi)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { cancel(cause) })
+	if _, err := collect.Stream(ctx, c, ask("go")); !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause of the cancel (E-190)", err)
+	}
+}
+
+// TestKeepsNoSecretOfURL: E-260.
+func TestKeepsNoSecretOfURL(t *testing.T) {
+	c, err := openai.NewChat("m", openai.WithBaseURL("http://127.0.0.1:1/v1?key="+secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = collect.Stream(t.Context(), c, ask("go"))
+	if e := errorOf(t, err); e.Class != llm.ClassTransport || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v", err)
+	}
+}
