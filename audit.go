@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
 )
 
 // A CacheCause says why a provider served less from its prompt cache than it
@@ -64,16 +65,15 @@ func (a *cacheAudit) request(c *core) {
 
 // served compares and tells of a miss. A provider that does not say what it
 // served is not judged.
-func (a *cacheAudit) served(c *core, u llm.Usage) {
+func (a *cacheAudit) served(c *core, op machine.OperationID, u llm.Usage) {
 	if u.Input.Known() {
-		c.meter.grow(c.state.History()[:c.sent])
-		c.meter.record(c.sent, u.Input.Value())
+		c.meter.measured(c.state.History()[:c.sent], u)
 	}
 	if !u.CacheRead.Known() {
 		return
 	}
 	if missed := a.prompt - u.CacheRead.Value(); a.prompt > 0 && missed > cacheSlack {
-		c.emit(CacheMiss{Op: c.state.Sequence(), Possible: a.prompt, Served: u.CacheRead.Value(), Cause: a.reason()})
+		c.emit(CacheMiss{Op: op, Possible: a.prompt, Served: u.CacheRead.Value(), Cause: a.reason()})
 	}
 	*a = cacheAudit{prompt: u.Input.Value(), at: time.Now(), len: c.sent}
 }

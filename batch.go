@@ -1,9 +1,11 @@
 package fiducial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -16,21 +18,61 @@ type batch struct {
 	*run
 	op    machine.OperationID
 	calls []machine.BatchCall // as the model made them, when the batch was taken up
-	last  llm.Message         // the reply that holds them
-	done  chan settledCall
+	cut   bool                // the reply that holds them was cut off
 }
 
-type settledCall struct {
+// bench is where a run works: memory that is used again for each round, and what
+// its calls run in.
+type bench struct {
+	req    llm.Request
+	reader reader
+	slots  []slot
+	done   chan int // indexes of slots whose call has returned
+	left   bool     // calls that were left behind may still write to slots
+	end    context.CancelCauseFunc
+}
+
+// A slot holds one call while it runs. It belongs to the call's goroutine until
+// its index comes out of done.
+type slot struct {
+	ordinal int
+	call    llm.Call // as the hooks left it
+	in      tool.Call
+	result  llm.Result
+	cut     tool.Cut
+}
+
+// armed are calls that are started for the machine. When what says so could not be
+// stored they were not run, and it is this process alone that knows it: Resume
+// runs them without asking the hooks again (S-90).
+type armed struct {
+	op    machine.OperationID
+	calls []readyCall
+}
+
+type readyCall struct {
 	ordinal int
 	call    llm.Call
-	result  llm.Result
+	input   []byte
 }
 
 // executeTools gets a result for every call of the pending batch (S-97 to S-100).
-func (r *run) executeTools(ctx context.Context, eff machine.ExecuteTools) *exit {
+// Calls is the context that they run in.
+func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools) *exit {
+	if len(r.cfg.interceptors) > 0 && r.reviewed != eff.Op && untouched(eff.Calls) {
+		if e := r.review(ctx); e != nil || r.state.Phase() != machine.PhaseTools {
+			return e
+		}
+	}
 	history := r.state.History()
-	b := &batch{run: r, op: eff.Op, calls: eff.Calls, last: history[len(history)-1]}
-	b.done = make(chan settledCall, len(eff.Calls))
+	stop := history[len(history)-1].Stop
+	b := batch{run: r, op: eff.Op, calls: eff.Calls, cut: stop == llm.StopMaxTokens || stop == llm.StopIncomplete}
+	if r.armed.op == b.op {
+		if e := b.dispatch(ctx, calls); e != nil || b.over() {
+			return b.end(ctx, e)
+		}
+		b.calls = b.state.Batch()
+	}
 	for next := 0; next < len(b.calls); {
 		if ctx.Err() != nil { // S-106: cancelled before dispatch
 			return b.close(ctx)
@@ -38,14 +80,11 @@ func (r *run) executeTools(ctx context.Context, eff machine.ExecuteTools) *exit 
 		if reason, ok := r.inbox.asked(); ok {
 			return r.pauseNow(ctx, reason)
 		}
-		group := b.group(next)
-		next += len(group)
-		if e := b.runGroup(ctx, group); e != nil || r.state.Phase() != machine.PhaseTools {
-			if e == nil {
-				e = b.after(ctx)
-			}
-			return e
+		to := b.group(next)
+		if e := b.runGroup(ctx, calls, next, to); e != nil || b.over() {
+			return b.end(ctx, e)
 		}
+		next = to
 	}
 	if ctx.Err() != nil {
 		return b.close(ctx)
@@ -54,36 +93,64 @@ func (r *run) executeTools(ctx context.Context, eff machine.ExecuteTools) *exit 
 	return r.fail(fail(KindState, r.op, nil, "a batch has calls that nobody answers"))
 }
 
-// after is what follows the results of a whole batch.
-func (b *batch) after(ctx context.Context) *exit {
-	if b.state.Phase() == machine.PhasePaused {
+func untouched(calls []machine.BatchCall) bool {
+	for i := range calls {
+		if calls[i].Status != machine.CallWaiting {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether the batch is not what is pending any more.
+func (b *batch) over() bool { return b.state.Phase() != machine.PhaseTools }
+
+// end is what follows the last group of a batch.
+func (b *batch) end(ctx context.Context, e *exit) *exit {
+	switch {
+	case e != nil:
+		// What did happen is stored, also after a failure (S-87). Calls that were not
+		// run because it could not be said stay so.
+		if b.armed.op == 0 && !errors.Is(e.err, ErrFenced) {
+			if err := b.save(ctx); err != nil && e.err == nil {
+				return b.fail(err)
+			}
+		}
+		return e
+	case b.state.Phase() == machine.PhasePaused && !b.state.AtBoundary():
+		return nil
+	}
+	if ctx.Err() != nil && b.state.Phase() == machine.PhaseFinished { // S-109
+		if err := b.step(b.run.op, machine.CancelAtBoundary{}); err != nil {
+			return b.fail(err)
+		}
 		return nil
 	}
 	b.guard.batch(b.cfg.loop, b.state.History())
-	if text := b.guard.tell; text != "" && b.state.Phase() == machine.PhaseGenerating {
+	if text := b.guard.tell; text != "" && b.generating() {
 		b.guard.tell = ""
-		b.extra = append(b.extra, llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.System{Kind: "repeated_calls", Text: text}}})
+		note := llm.System{Kind: "repeated_calls", Text: text}
+		if err := b.later(HookPendingHistory, llm.Message{Role: llm.RoleUser, Parts: []llm.Part{note}}); err != nil {
+			return b.fail(err)
+		}
 	}
 	if err := b.save(ctx); err != nil { // S-84, point 5
 		return b.fail(err)
 	}
-	b.mu.Lock()
-	b.view = b.state.History()
-	b.mu.Unlock()
 	return nil
 }
 
-// group is the ordinals of the calls that start together: an exclusive one alone,
-// else all up to the next exclusive one.
-func (b *batch) group(next int) []int {
-	group := []int{next}
+// group is the end of the calls that start together with next: an exclusive one
+// alone, else all up to the next exclusive one.
+func (b *batch) group(next int) int {
+	to := next + 1
 	if b.cfg.sequential || b.traits(next).Exclusive {
-		return group
+		return to
 	}
-	for i := next + 1; i < len(b.calls) && !b.traits(i).Exclusive; i++ {
-		group = append(group, i)
+	for to < len(b.calls) && !b.traits(to).Exclusive {
+		to++
 	}
-	return group
+	return to
 }
 
 func (b *batch) traits(ordinal int) tool.Traits {
@@ -98,152 +165,176 @@ func (r *run) traitsOf(name string) tool.Traits {
 	return tool.Traits{}
 }
 
-// runGroup settles the calls of one group.
-func (b *batch) runGroup(ctx context.Context, group []int) *exit {
-	type ready struct {
-		ordinal int
-		call    llm.Call
-		input   []byte
+// runGroup settles the calls from next to to.
+func (b *batch) runGroup(ctx, calls context.Context, next, to int) *exit {
+	answered, e := b.prepare(ctx, next, to)
+	if e != nil || b.over() {
+		return e
 	}
-	var toRun []ready
-	var answered []settledCall // answered without running, and the hooks may see
-	for _, i := range group {
-		if b.calls[i].Status == machine.CallSettled {
-			continue
-		}
-		call := b.calls[i].Call
-		input, refusal := b.input(i, call)
-		if refusal != "" {
-			answered = append(answered, settledCall{i, call, errorResult(refusal)})
-			continue
-		}
-		if len(b.cfg.interceptors) > 0 && b.known(call.Name) {
-			answer, err := b.preTool(ctx, i, &call)
-			if err != nil {
-				return b.fail(err)
-			}
-			switch a := answer.(type) {
-			case Skip:
-				answered = append(answered, settledCall{i, call, errorResult("the call was skipped: " + a.Reason)})
-				continue
-			case Synthetic:
-				a.Result.Name = b.calls[i].Call.Name
-				answered = append(answered, settledCall{i, call, a.Result})
-				continue
-			case Pause:
-				return b.pauseNow(ctx, a.Reason)
-			case Abort:
-				return b.abort(HookPreTool, a.Reason)
-			case Continue, nil:
-			}
-			raw, err := call.Input()
-			if err != nil {
-				return b.fail(contractError(HookPreTool, "%v", err))
-			}
-			input = raw
-		}
-		toRun = append(toRun, ready{i, call, input})
-	}
-	var result *exit
-	for _, a := range answered {
-		if e := b.settle(ctx, a, false); e != nil && result == nil {
-			result = e
+	for i := range answered {
+		if e := b.settle(ctx, &answered[i], false); e != nil || b.over() {
+			return e
 		}
 	}
-	if result != nil || len(toRun) == 0 {
-		return result
+	if len(b.armed.calls) == 0 || b.over() {
+		return nil
 	}
-	started := machine.Started{Op: b.op, Calls: make([]machine.StartedCall, len(toRun))}
-	for n, c := range toRun {
+	started := machine.Started{Op: b.op, Calls: make([]machine.StartedCall, len(b.armed.calls))}
+	for n, c := range b.armed.calls {
 		started.Calls[n] = machine.StartedCall{Ordinal: c.ordinal, Repeat: b.traitsOf(c.call.Name).Repeatable()}
 	}
 	if err := b.step(b.run.op, started); err != nil {
 		return b.fail(err)
 	}
+	b.armed.op = b.op
 	if err := b.save(ctx); err != nil { // S-84, point 4
 		return b.fail(err)
 	}
-	toolCtx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	for _, c := range toRun {
+	return b.dispatch(ctx, calls)
+}
+
+// prepare asks the hooks about each waiting call of the group and makes those
+// ready that are to run. The others are answered: malformed, skipped, or by a hook.
+func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *exit) {
+	b.armed = armed{calls: b.armed.calls[:0]}
+	for i := next; i < to; i++ {
+		if b.calls[i].Status != machine.CallWaiting {
+			continue
+		}
+		call := b.calls[i].Call
+		input, refusal := b.input(i, call)
+		if refusal != "" {
+			answered = append(answered, slot{ordinal: i, call: call, result: errorResult(refusal)})
+			continue
+		}
+		if len(b.cfg.interceptors) > 0 && b.known(call.Name) {
+			answer, err := b.preTool(ctx, i, &call)
+			if err != nil {
+				return nil, b.fail(err)
+			}
+			switch a := answer.(type) {
+			case Skip:
+				answered = append(answered, slot{ordinal: i, call: call, result: errorResult("the call was skipped: " + a.Reason)})
+				continue
+			case Synthetic:
+				answered = append(answered, slot{ordinal: i, call: call, result: a.Result})
+				continue
+			case Pause:
+				return nil, b.pauseNow(ctx, a.Reason)
+			case Abort:
+				return nil, b.abort(HookPreTool, a.Reason)
+			case Continue, nil:
+			}
+			if input, err = call.Input(); err != nil {
+				return nil, b.fail(contractError(HookPreTool, "%w", err))
+			}
+		}
+		b.armed.calls = append(b.armed.calls, readyCall{i, call, input})
+	}
+	return answered, nil
+}
+
+// dispatch runs the calls that are armed.
+func (b *batch) dispatch(ctx, calls context.Context) *exit {
+	n := len(b.armed.calls)
+	work := &b.bench
+	if work.left || len(work.slots) < n {
+		work.slots, work.done, work.left = make([]slot, n), make(chan int, n), false
+	}
+	for i, c := range b.armed.calls {
 		if b.watched() {
 			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: c.call})
 		}
-		call := tool.Call{
+		work.slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,
 			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal,
-		}
-		go func() { // what does not return within the grace is left behind; its result is ignored (S-112)
-			b.done <- settledCall{c.ordinal, c.call, b.execute(toolCtx, call)}
-		}()
+		}}
 	}
-	return b.await(ctx, cancel, len(toRun))
+	b.armed.op = 0
+	for i := range n {
+		// What does not return within the grace is left behind, and its result is
+		// ignored (S-112).
+		go b.core.work(calls, &work.slots[i], i, work.done)
+	}
+	return b.await(ctx, n)
 }
 
-// execute runs one call. A panic of a caller's own executor is a result, too.
-func (b *batch) execute(ctx context.Context, call tool.Call) (res llm.Result) {
+func (c *core) work(ctx context.Context, s *slot, i int, done chan<- int) {
+	s.result, s.cut = c.execute(ctx, s.in)
+	done <- i
+}
+
+// execute runs one call. A panic of a caller's own executor is a result, too, and
+// so is the end of its goroutine.
+func (c *core) execute(ctx context.Context, call tool.Call) (res llm.Result, cut tool.Cut) {
 	defer func() {
 		if p := recover(); p != nil {
-			res = errorResult(fmt.Sprintf("the tool panicked: %v", p))
+			res, cut = errorResult(fmt.Sprintf("the tool panicked: %v", p)), tool.Cut{}
 		}
 	}()
-	return b.exec.Execute(ctx, call)
+	if x, ok := c.exec.(tool.Cutter); ok {
+		return x.ExecuteCut(ctx, call)
+	}
+	return c.exec.Execute(ctx, call), tool.Cut{}
 }
 
-// await settles the calls as they return. After a cancel they have the grace
-// period, then the rest is unknown.
-func (b *batch) await(ctx context.Context, cancel context.CancelCauseFunc, n int) *exit {
+// await settles n calls as they return. After a cancel they have the grace period,
+// then the rest is unknown.
+func (b *batch) await(ctx context.Context, n int) *exit {
 	var stopped *exit
 	var grace <-chan time.Time
 	over := ctx.Done()
-	timer := (*time.Timer)(nil)
-	defer func() {
-		if timer != nil {
-			timer.Stop()
-		}
-	}()
-	begin := func(cause error) {
-		cancel(cause)
-		over = nil
-		if timer == nil {
-			timer = time.NewTimer(b.cfg.grace)
-			grace = timer.C
-		}
-	}
+	work := &b.bench
 	for n > 0 {
+		var cause error
 		select {
-		case s := <-b.done:
+		case i := <-work.done:
 			n--
-			if e := b.settle(ctx, s, true); e != nil {
-				if stopped == nil {
-					stopped = e
-				}
-				if e.err != nil && !errors.Is(e.err, ErrAborted) {
-					begin(e.err)
-				}
+			e := b.settle(ctx, &work.slots[i], true)
+			if e == nil {
+				continue
 			}
+			if stopped == nil {
+				stopped = e
+			}
+			if errors.Is(e.err, ErrAborted) || e.err == nil {
+				continue // the others end as they would
+			}
+			cause = e.err
 		case <-over:
-			begin(context.Cause(ctx))
+			cause = context.Cause(ctx)
 		case <-grace:
+			work.left = true
 			n = 0
+			continue
+		}
+		work.end(cause)
+		if over = nil; grace == nil {
+			timer := time.NewTimer(b.cfg.grace)
+			defer timer.Stop()
+			grace = timer.C
 		}
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errLost):
 		return b.fail(fail(KindFenced, b.run.op, errLost, "")) // nothing more is written here
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && (stopped == nil || stopped.err == nil || errors.Is(stopped.err, ErrAborted)):
 		return b.close(ctx)
 	}
 	return stopped
 }
 
-// settle takes the result of one call: into the machine, the journal, the events,
-// and then to the hooks, when the tool ran or a hook gave the result.
-func (b *batch) settle(ctx context.Context, s settledCall, ran bool) *exit {
-	res := s.result
-	res.CallID, res.Name = b.calls[s.ordinal].Call.ID, b.calls[s.ordinal].Call.Name
-	if b.cfg.masker != nil {
-		res = maskResult(b.cfg.masker, res)
+// settle takes the result of one call: to the observers, into the machine, the
+// journal, the events, and then to the hooks, when the tool ran or a hook gave the
+// result.
+func (b *batch) settle(ctx context.Context, s *slot, ran bool) *exit {
+	res := b.maskResult(s.result)
+	call := &b.calls[s.ordinal].Call
+	res.CallID, res.Name, res.Status = call.ID, call.Name, cmp.Or(res.Status, llm.StatusSuccess)
+	if len(b.cfg.observers) > 0 {
+		if err := b.observe(llm.ToolResults(res)); err != nil {
+			return b.fail(err)
+		}
 	}
 	if err := b.step(b.run.op, machine.Settled{Op: b.op, Ordinal: s.ordinal, Result: res}); err != nil {
 		return b.fail(err)
@@ -253,8 +344,25 @@ func (b *batch) settle(ctx context.Context, s settledCall, ran bool) *exit {
 	}
 	if b.watched() {
 		b.emit(ToolFinished{Op: b.op, Ordinal: s.ordinal, Result: res, Ran: ran})
+		if cut := s.cut; cut.Before > 0 {
+			b.emit(Warning{Text: cut.String(), Cut: &cut})
+		}
 	}
-	if len(b.cfg.interceptors) == 0 || res.Status == llm.StatusUnknown || !b.known(s.call.Name) || ctx.Err() != nil {
+	if len(b.cfg.interceptors) == 0 || res.Status == llm.StatusUnknown || !b.known(s.call.Name) {
+		return nil
+	}
+	return b.afterCall(ctx, s, res)
+}
+
+// afterCall shows the result to the hooks. After a cancel they see it, too, for
+// the tool did what it did; the run ends all the same.
+func (b *batch) afterCall(ctx context.Context, s *slot, res llm.Result) *exit {
+	if ctx.Err() != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.grace)
+		defer cancel()
+		if _, err := b.postTool(ctx, s.ordinal, s.call, res); err != nil {
+			b.emit(Warning{Text: "after the cancel: " + err.Error()})
+		}
 		return nil
 	}
 	answer, err := b.postTool(ctx, s.ordinal, s.call, res)
@@ -277,18 +385,22 @@ func (b *batch) close(ctx context.Context) *exit {
 	if p, ok := b.state.Pending(); !ok || p.Op != b.op || b.state.Phase() != machine.PhaseTools {
 		return nil // the last result came in time; the boundary cancels (S-109)
 	}
+	before := b.state.Batch()
+	b.armed.op = 0
 	in := machine.SettleRest{Op: b.op, Cause: "the run was cancelled", Cancelled: true}
 	if err := b.step(b.run.op, in); err != nil {
 		return b.fail(err)
 	}
-	if b.watched() {
-		history := b.state.History()
-		i := 0
-		for _, p := range history[len(history)-1].Parts {
-			if res, ok := p.(llm.Result); ok && res.Status == llm.StatusUnknown {
-				b.emit(ToolFinished{Op: b.op, Ordinal: i, Result: res})
-			}
-			i++
+	if !b.watched() {
+		return nil
+	}
+	history := b.state.History()
+	for i, p := range history[len(history)-1].Parts {
+		if before[i].Status != machine.CallStarted {
+			continue
+		}
+		if res, ok := p.(llm.Result); ok {
+			b.emit(ToolFinished{Op: b.op, Ordinal: i, Result: res, Ran: true})
 		}
 	}
 	return nil // the machine says Cancelled now
@@ -299,8 +411,7 @@ func (b *batch) close(ctx context.Context) *exit {
 // model's intent (E-126).
 func (b *batch) input(ordinal int, call llm.Call) (input []byte, refusal string) {
 	raw, err := call.Input()
-	cut := b.last.Stop == llm.StopMaxTokens || b.last.Stop == llm.StopIncomplete
-	if cut && ordinal == len(b.calls)-1 && (err != nil || call.Args == "") {
+	if b.cut && ordinal == len(b.calls)-1 && (err != nil || strings.TrimSpace(call.Args) == "") {
 		return nil, "the reply was cut off inside this call, so it was not run; make the call again"
 	}
 	if err != nil {

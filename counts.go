@@ -2,7 +2,6 @@ package fiducial
 
 import (
 	"github.com/fiducial-dev/fiducial/llm"
-	"github.com/fiducial-dev/fiducial/machine"
 )
 
 // counts is what limits are held against and outcomes report. The numbers of a
@@ -30,13 +29,6 @@ func (c *counts) reply(m llm.Message, u llm.Usage) {
 func (c *counts) broken(u llm.Usage) {
 	c.requests++
 	c.usage = c.usage.Plus(u)
-}
-
-// replay counts what an input of the journal stands for.
-func (c *counts) replay(in machine.Input) {
-	if g, ok := in.(machine.Generated); ok {
-		c.reply(g.Message, g.Usage)
-	}
 }
 
 func (c *counts) tokens() int64 { return c.usage.Input.Plus(c.usage.Output).Value() }

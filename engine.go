@@ -56,6 +56,8 @@ type core struct {
 	seq         uint64 // of the last event
 	sent        int    // messages of the history that a request has held
 	noticed     machine.OperationID
+	reviewed    machine.OperationID // the batch whose reply AfterResponse has let pass
+	armed       armed
 	extra       []llm.Message // what hooks want added at the next boundary
 	observerErr error
 	stream      EventSink // of Stream, beside cfg.sink
@@ -107,7 +109,9 @@ func (h handle) use(op string) (c *core, done func(), err error) {
 func (h handle) Server() *tool.Server { return h.core.server }
 
 // History is the conversation so far. It must not be changed. During a run it is
-// what the run began with or later.
+// that of the last request or earlier. After a run that was paused or failed
+// before its calls were answered it ends with these calls; Resume, or a new run,
+// answers them (S-92).
 func (h handle) History() []llm.Message {
 	h.core.mu.Lock()
 	defer h.core.mu.Unlock()
@@ -180,11 +184,16 @@ func (c *core) configure(op string) error {
 		}
 		cfg.history = nil
 	}
-	if n := cfg.truncations; n != nil {
-		if err := c.step(op, machine.SetTruncationCap{N: *n}); err != nil {
-			return fail(KindConfig, op, err, "WithTruncationCap")
-		}
-		cfg.truncations = nil
+	return c.capTruncations(op)
+}
+
+func (c *core) capTruncations(op string) error {
+	n := c.cfg.truncations
+	if n == nil || *n == c.state.TruncationCap() {
+		return nil
+	}
+	if err := c.step(op, machine.SetTruncationCap{N: *n}); err != nil {
+		return fail(KindConfig, op, err, "WithTruncationCap")
 	}
 	return nil
 }
@@ -192,7 +201,9 @@ func (c *core) configure(op string) error {
 // Append adds a message to the history. Only user messages can be added; a whole
 // conversation is installed by ReplaceHistory.
 func (e *Engine) Append(ctx context.Context, m llm.Message) error {
-	return e.edit(ctx, "append", func(c *core) machine.Input { return machine.AppendInput{Message: c.mask(m)} })
+	return e.edit(ctx, "append", func(c *core) machine.Input {
+		return machine.AppendInput{Message: c.mask(m)}
+	})
 }
 
 // ReplaceHistory installs a whole conversation. In a paused run the pending
@@ -247,17 +258,46 @@ func (e *Engine) edit(ctx context.Context, op string, input func(*core) machine.
 	if err := c.configure(op); err != nil {
 		return err
 	}
-	if err := c.step(op, input(c)); err != nil {
+	in := input(c)
+	if err := c.step(op, in); err != nil {
 		return err
 	}
-	c.sent = min(c.sent, c.state.Len())
+	c.edited(in)
+	if c.store.j != nil && c.store.lease == nil {
+		return nil // the journal is opened by the first run
+	}
+	if replaces(in) { // S-89: a caller with a store of its own took it from there
+		return c.store.flush(ctx, op, &c.state)
+	}
+	return c.store.save(ctx, op, &c.state)
+}
+
+// replaces reports whether the input installs a whole history.
+func replaces(in machine.Input) bool {
+	switch in.(type) {
+	case machine.ReplaceContext, machine.ReplaceAtBoundary:
+		return true
+	default:
+		return false
+	}
+}
+
+// edited forgets what does not hold of the history as it is now.
+func (c *core) edited(in machine.Input) {
+	_, cut := in.(machine.Truncate)
+	switch {
+	case replaces(in):
+		c.sent = 0
+	case cut:
+		c.sent = min(c.sent, c.state.Len())
+	default:
+		return // nothing that was there has changed
+	}
+	c.store.owed = 0 // S-90
+	c.guard = loopGuard{}
 	c.meter.forget()
 	c.pruner = pruner{}
 	c.audit.forget(CachePrefixEdited)
-	if c.store.lease == nil {
-		return nil // the journal is opened by the first run
-	}
-	return c.store.flush(ctx, op, &c.state)
 }
 
 // Run locks the engine and runs it; see [Locked.Run].

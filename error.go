@@ -137,7 +137,11 @@ func journalError(op string, err error) *Error {
 
 // generationError wraps what a client or a guard of the stream reported.
 func generationError(op string, err error) *Error {
-	if llm.ClassOf(err) == llm.ClassContextOverflow {
+	class := llm.ClassOf(err)
+	if e, ok := errors.AsType[*Error](err); ok && class == llm.ClassUnknown {
+		return e // an observer refused the reply, or the like
+	}
+	if class == llm.ClassContextOverflow {
 		return &Error{Kind: KindContextWindow, Op: op, Err: err}
 	}
 	return &Error{Kind: KindGeneration, Op: op, Err: err}

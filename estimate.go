@@ -1,6 +1,9 @@
 package fiducial
 
 import (
+	"sort"
+	"sync"
+
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
@@ -26,8 +29,10 @@ const (
 const bytesPerToken = 4
 
 // meter measures a history that only grows: the bytes up to each message, and
-// what providers said of some lengths. It looks at every message once.
+// what providers said of some lengths. It looks at every message once. It may be
+// asked while a run goes on.
 type meter struct {
+	mu      sync.Mutex
 	bytes   []int64 // bytes[i] is the size of the first i messages; bytes[0] is 0
 	records []usageRecord
 }
@@ -40,6 +45,12 @@ type usageRecord struct {
 
 // grow measures the messages that are new.
 func (m *meter) grow(history []llm.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.growLocked(history)
+}
+
+func (m *meter) growLocked(history []llm.Message) {
 	if len(m.bytes) == 0 {
 		m.bytes = append(m.bytes, 0)
 	}
@@ -49,11 +60,29 @@ func (m *meter) grow(history []llm.Message) {
 }
 
 // forget drops what is not true of a replaced history.
-func (m *meter) forget() { *m = meter{} }
+func (m *meter) forget() { m.replace(&meter{}) }
 
-// record remembers what a provider said. A measure that contradicts a longer or
-// shorter one (a projection dropped something) replaces it, so that estimates
-// never decrease as a prefix grows.
+// replace takes over what another meter has measured.
+func (m *meter) replace(from *meter) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.bytes, m.records = from.bytes, from.records
+}
+
+// measured remembers what a provider said of the request that held asked.
+func (m *meter) measured(asked []llm.Message, u llm.Usage) {
+	if !u.Input.Known() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.growLocked(asked)
+	m.record(len(asked), u.Input.Value())
+}
+
+// record adds a measure. One that contradicts a longer or shorter one (a
+// projection dropped something) replaces it, so that estimates never decrease as
+// a prefix grows.
 func (m *meter) record(n int, tokens int64) {
 	for k := len(m.records); k > 0; k-- {
 		if last := m.records[k-1]; last.n >= n || last.tokens > tokens {
@@ -67,6 +96,8 @@ func (m *meter) record(n int, tokens int64) {
 
 // estimate is for the first n messages.
 func (m *meter) estimate(n int) Estimate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	n = min(n, len(m.bytes)-1)
 	if n <= 0 {
 		return Estimate{0, EstimateMeasured}
@@ -74,19 +105,18 @@ func (m *meter) estimate(n int) Estimate {
 	if len(m.records) == 0 {
 		return Estimate{m.bytes[n] / bytesPerToken, EstimateNoData}
 	}
-	before := usageRecord{}
-	for i := len(m.records) - 1; i >= 0; i-- {
-		r := m.records[i]
-		switch {
-		case r.n == n:
-			return Estimate{r.tokens, EstimateMeasured}
-		case r.n < n && i == len(m.records)-1:
-			return Estimate{r.tokens + (m.bytes[n]-m.bytes[r.n])/bytesPerToken, EstimateExtrapolated}
-		case r.n < n:
-			return m.between(r, m.records[i+1], n)
-		}
+	i := sort.Search(len(m.records), func(i int) bool { return m.records[i].n >= n })
+	var before usageRecord
+	if i > 0 {
+		before = m.records[i-1]
 	}
-	return m.between(before, m.records[0], n)
+	switch {
+	case i == len(m.records):
+		return Estimate{before.tokens + (m.bytes[n]-m.bytes[before.n])/bytesPerToken, EstimateExtrapolated}
+	case m.records[i].n == n:
+		return Estimate{m.records[i].tokens, EstimateMeasured}
+	}
+	return m.between(before, m.records[i], n)
 }
 
 // between interpolates by bytes.
@@ -126,10 +156,6 @@ func messageBytes(m llm.Message) int64 {
 
 // Estimate is how many tokens a request of the first n messages would take.
 func (h handle) Estimate(n int) Estimate {
-	h.core.mu.Lock()
-	defer h.core.mu.Unlock()
-	if !h.core.running {
-		h.core.meter.grow(h.core.state.History())
-	}
+	h.core.meter.grow(h.History())
 	return h.core.meter.estimate(n)
 }

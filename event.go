@@ -7,6 +7,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // An Event is one observation of a run. Events are for watching; what a run is,
@@ -91,7 +92,11 @@ type (
 	NoticeAdded struct{ Text string }
 
 	// Warning is something that a person may want to know and that stops nothing.
-	Warning struct{ Text string }
+	// Cut is set when it is that the content of a result was cut (E-119).
+	Warning struct {
+		Text string
+		Cut  *tool.Cut
+	}
 
 	// StreamEvent is an event of the stream that is no part of the reply: a
 	// failover, or wire data that the adapter has no use for.

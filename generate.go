@@ -3,7 +3,7 @@ package fiducial
 import (
 	"context"
 	"errors"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -16,9 +16,11 @@ import (
 // [WithRequestTimeout] has passed.
 var ErrRequestTimeout = errors.New("fiducial: the request took longer than its time limit")
 
+var errRetryTotal = errors.New("fiducial: the time for retries is over")
+
 // generate carries out one generation: everything between two boundaries that
 // makes a reply (E-37).
-func (r *run) generate(ctx context.Context) *exit {
+func (r *run) generate(ctx, draft context.Context) *exit {
 	if e := r.beforeRequest(ctx); e != nil || !r.generating() {
 		return e
 	}
@@ -30,15 +32,37 @@ func (r *run) generate(ctx context.Context) *exit {
 		return r.fail(err)
 	}
 	p, _ := r.state.Pending()
+	if cause := context.Cause(ctx); cause != nil { // while a hook or the notice was asked (S-104)
+		return r.noReply(ctx, p.Op, cancelError(r.op, cause))
+	}
+	if reason, ok := r.inbox.asked(); ok {
+		return r.pauseNow(ctx, reason)
+	}
 	if err := r.step(r.op, machine.Begin{Op: p.Op}); err != nil {
 		return r.fail(err)
 	}
 	r.sent = r.state.Len()
+	r.show()
 	r.audit.request(r.core)
-	if e := r.ask(ctx, p.Op, req); e != nil || r.state.Phase() == machine.PhasePaused {
+	if e := r.ask(ctx, draft, p.Op, req); e != nil || r.state.Phase() == machine.PhasePaused {
 		return e
 	}
 	return r.afterReply(ctx, p.Op)
+}
+
+// show lets others see the history as it is at this boundary.
+func (r *run) show() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view = r.state.History()
+}
+
+// cancelError is what a run ends with whose context has ended.
+func cancelError(op string, cause error) *Error {
+	if errors.Is(cause, errLost) {
+		return fail(KindFenced, op, cause, "")
+	}
+	return fail(KindCancelled, op, cause, "")
 }
 
 // generating reports whether a generation is what is pending now.
@@ -55,11 +79,7 @@ func (r *run) beforeRequest(ctx context.Context) *exit {
 	if reason, ok := r.inbox.asked(); ok {
 		return r.pauseNow(ctx, reason)
 	}
-	keys, messages, err := r.drain(ctx)
-	if err != nil {
-		return r.fail(err)
-	}
-	if err := r.takeIn(keys, messages); err != nil {
+	if _, err := r.drain(ctx); err != nil {
 		return r.fail(err)
 	}
 	if e := r.limits(ctx); e != nil {
@@ -105,10 +125,10 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	if r.cfg.notice == nil || !ok || r.noticed == p.Op || r.state.Noticed() {
 		return nil
 	}
-	text, err := r.cfg.notice(ctx, r.state.History())
+	text, err := guarded(func() (string, error) { return r.cfg.notice(ctx, r.state.History()) })
 	switch {
 	case ctx.Err() != nil:
-		return nil // the next look at the boundary cancels; the notice was not used (S-105)
+		return nil // generate cancels; the notice was not used (S-105)
 	case err != nil:
 		return r.fail(fail(KindNotice, r.op, err, ""))
 	}
@@ -116,13 +136,15 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	if text == "" {
 		return nil
 	}
-	if r.cfg.masker != nil {
-		text = r.cfg.masker.Text(text)
-	}
+	text = r.text(text)
 	if err := r.save(ctx); err != nil { // S-85: the checkpoint before the notice's own
 		return r.fail(err)
 	}
-	fresh := r.state.Len() <= r.sent
+	// What was sent, or is committed, stays as it is.
+	fresh := r.state.Len() <= max(r.sent, r.lock.n)
+	if !fresh {
+		r.pruner.unsee(r.state.Len() - 1)
+	}
 	if err := r.step(r.op, machine.Notice{Op: p.Op, Text: text, Fresh: fresh}); err != nil {
 		return r.fail(err)
 	}
@@ -131,35 +153,56 @@ func (r *run) addNotice(ctx context.Context) *exit {
 }
 
 // request makes the request of the history as it stands and lets the hooks have
-// it. It never goes out without the committed prefix.
+// it. It never goes out without the committed prefix, nor unpaired.
 func (r *run) request(ctx context.Context) (*llm.Request, *exit) {
-	req := &llm.Request{
-		System: r.lock.system, Tools: r.lock.tools, Messages: r.project(), Prefix: r.lock.n,
+	messages := r.project()
+	req := &r.bench.req
+	*req = llm.Request{
+		System: r.lock.system, Tools: r.lock.tools, Messages: messages, Prefix: r.lock.n,
 		Settings: r.cfg.settings, CacheKey: r.cfg.cacheKey, CacheAnchor: -1,
 	}
-	edited := false
-	if len(r.cfg.interceptors) > 0 {
-		edited = true
-		if _, e := r.preRequest(ctx, req); e != nil || !r.generating() {
-			return nil, e
+	if len(r.cfg.interceptors) == 0 {
+		if err := r.lock.verify(req, false); err != nil {
+			return nil, r.fail(err)
 		}
+		return req, nil
 	}
-	if err := r.lock.verify(req, edited); err != nil {
+	req.Tools = slices.Clone(req.Tools)
+	if e := r.preRequest(ctx, req); e != nil || !r.generating() {
+		return nil, e
+	}
+	if err := r.lock.verify(req, true); err != nil {
 		return nil, r.fail(err)
 	}
+	if len(req.Messages) != len(messages) || &req.Messages[0] != &messages[0] {
+		if err := checkRequest(req.Messages); err != nil {
+			return nil, r.fail(contractError(HookPreRequest, "the request it left: %w", err))
+		}
+	}
+	req.Prefix = r.lock.n
 	return req, nil
 }
 
+func checkRequest(messages []llm.Message) error {
+	if len(messages) == 0 {
+		return errors.New("it holds no message")
+	}
+	return machine.ValidateContext(messages)
+}
+
 // ask sends the request until there is a reply or no more to try.
-func (r *run) ask(ctx context.Context, op machine.OperationID, req *llm.Request) *exit {
+func (r *run) ask(ctx, draft context.Context, op machine.OperationID, req *llm.Request) *exit {
 	var began time.Time
 	for attempt := 1; ; attempt++ {
 		if r.watched() {
 			r.emit(GenerationStarted{Op: op, Turn: r.counts.turns + 1, Attempt: attempt})
 		}
-		begun, err := r.attempt(ctx, op, req)
+		err := r.attempt(draft, op, req, began)
 		if err == nil {
 			return nil
+		}
+		if r.bench.reader.c.Begun() && r.generating() {
+			r.emit(DraftReset{Op: op})
 		}
 		if e, over := r.interrupted(ctx, op); over {
 			return e
@@ -168,74 +211,45 @@ func (r *run) ask(ctx context.Context, op machine.OperationID, req *llm.Request)
 			began = time.Now()
 		}
 		wait, giveUp := r.cfg.retry.next(attempt, time.Since(began), err)
-		if begun {
-			r.emit(DraftReset{Op: op})
-		}
 		if giveUp != nil {
 			return r.noReply(ctx, op, generationError(r.op, giveUp))
 		}
 		r.emit(GenerationRetry{Op: op, Attempt: attempt, Max: r.cfg.retry.Attempts, Wait: wait, Err: err})
-		if e, over := r.wait(ctx, op, wait); over {
+		if e, over := r.wait(ctx, draft, op, wait); over {
 			return e
 		}
 	}
 }
 
-// attempt sends the request once. begun says that a part of the reply was seen.
-func (r *run) attempt(ctx context.Context, op machine.OperationID, req *llm.Request) (begun bool, err error) {
-	ctx, done := r.inbox.interruptible(ctx)
-	defer done()
+// attempt sends the request once. After a failure, at began, the time in all is
+// limited (S-125).
+func (r *run) attempt(ctx context.Context, op machine.OperationID, req *llm.Request, began time.Time) error {
+	if !began.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, began.Add(r.cfg.retry.Total), errRetryTotal)
+		defer cancel()
+	}
 	if r.cfg.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.cfg.timeout, ErrRequestTimeout)
 		defer cancel()
 	}
-	c := collect.Collector{Seed: strconv.FormatUint(uint64(op), 10)}
-	err = r.read(ctx, op, req, &c)
-	var reply collect.Reply
-	if err == nil {
-		reply, err = c.Reply()
-	}
+	reply, err := r.bench.reader.read(ctx, r, op, req)
 	if err == nil {
 		err = r.accept(op, reply)
 	}
-	if err != nil {
-		r.spend(c.Usage())
-		if errors.Is(context.Cause(ctx), ErrRequestTimeout) {
-			err = &llm.Error{Class: llm.ClassTimeout, Op: "request", Message: ErrRequestTimeout.Error(), Err: err}
+	if err == nil {
+		return nil
+	}
+	if r.generating() { // else the reply counts, and something after it failed
+		r.spend(r.bench.reader.c.Usage())
+	}
+	for _, limit := range []error{ErrRequestTimeout, errRetryTotal} {
+		if errors.Is(context.Cause(ctx), limit) {
+			return &llm.Error{Class: llm.ClassTimeout, Op: "request", Message: limit.Error(), Err: err}
 		}
 	}
-	return c.Begun(), err
-}
-
-// read feeds the stream to the collector and shows it to who watches.
-func (r *run) read(ctx context.Context, op machine.OperationID, req *llm.Request, c *collect.Collector) error {
-	watched := r.watched()
-	for ev, err := range r.client.Stream(ctx, req) {
-		if err != nil {
-			return err
-		}
-		if err := c.Add(ev); err != nil {
-			return err
-		}
-		if watched {
-			r.show(op, ev, c)
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return ctx.Err()
-}
-
-func (r *run) show(op machine.OperationID, ev llm.Event, c *collect.Collector) {
-	switch ev := ev.(type) {
-	case llm.BlockDelta:
-		r.emit(Delta{Op: op, Block: ev.Index, Kind: c.Kind(ev.Index), Text: ev.Text})
-	case llm.Unhandled, llm.Failover:
-		r.emit(StreamEvent{Event: ev})
-	case llm.BlockStart, llm.BlockStop, llm.UsageReport, llm.Finish:
-	}
+	return err
 }
 
 // accept gives the reply to the machine. A reply that the machine refuses is a
@@ -252,7 +266,7 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 		return err
 	}
 	r.counts.reply(m, reply.Usage)
-	r.audit.served(r.core, reply.Usage)
+	r.audit.served(r.core, op, reply.Usage)
 	if r.watched() {
 		r.emit(GenerationFinished{Op: op, Message: m, Usage: reply.Usage})
 	}
@@ -274,6 +288,10 @@ func (r *run) refuseSecrets(m llm.Message) error {
 		if err := r.step(r.op, machine.Settled{Op: p.Op, Ordinal: i, Result: res}); err != nil {
 			return err
 		}
+		if r.watched() {
+			res.CallID, res.Name = c.ID, c.Name
+			r.emit(ToolFinished{Op: p.Op, Ordinal: i, Result: res})
+		}
 	}
 	return nil
 }
@@ -289,13 +307,10 @@ func (r *run) spend(u llm.Usage) {
 // cancel, a pause, another owner.
 func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, bool) {
 	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, errLost) {
-			return r.fail(fail(KindFenced, r.op, cause, "")), true
-		}
-		return r.noReply(ctx, op, fail(KindCancelled, r.op, cause, "")), true // S-104
+		return r.noReply(ctx, op, cancelError(r.op, cause)), true // S-104
 	}
 	reason, asked := r.inbox.asked()
-	if !asked {
+	if !asked || !r.generating() {
 		return nil, false
 	}
 	// The pause is recorded while the request is out, and takes effect when the
@@ -303,7 +318,6 @@ func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, b
 	if e := r.pauseNow(ctx, reason); e != nil {
 		return e, true
 	}
-	r.emit(DraftReset{Op: op})
 	if err := r.step(r.op, machine.Recovered{}); err != nil {
 		return r.fail(err), true
 	}
@@ -311,15 +325,13 @@ func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, b
 }
 
 // wait sleeps before the next attempt.
-func (r *run) wait(ctx context.Context, op machine.OperationID, d time.Duration) (*exit, bool) {
-	ctx2, done := r.inbox.interruptible(ctx)
-	defer done()
+func (r *run) wait(ctx, draft context.Context, op machine.OperationID, d time.Duration) (*exit, bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil, false
-	case <-ctx2.Done():
+	case <-draft.Done():
 		return r.interrupted(ctx, op)
 	}
 }
@@ -327,7 +339,7 @@ func (r *run) wait(ctx context.Context, op machine.OperationID, d time.Duration)
 // noReply ends the run without a reply. The operation is stale then; Resume
 // starts a new one (S-68).
 func (r *run) noReply(ctx context.Context, op machine.OperationID, cause error) *exit {
-	if !r.generating() { // the failure came after the reply was accepted
+	if !r.generating() || errors.Is(cause, ErrFenced) { // it came after the reply, or is not ours to write
 		return r.fail(cause)
 	}
 	if err := r.step(r.op, machine.GenerationFailed{Op: op}); err != nil {
@@ -349,6 +361,11 @@ func (r *run) afterReply(ctx context.Context, op machine.OperationID) *exit {
 	if len(r.cfg.interceptors) == 0 {
 		return nil
 	}
+	return r.review(ctx)
+}
+
+// review asks the hooks about the last reply.
+func (r *run) review(ctx context.Context) *exit {
 	history := r.state.History()
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Role == llm.RoleAssistant {

@@ -3,6 +3,7 @@ package fiducial
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -11,8 +12,9 @@ import (
 
 // Note leaves a note in the journal of the run; it is stored with the next
 // records, before the next effect starts. [Locked.Notes] gives the notes back in
-// a process that takes the run up. Data is JSON or nil. The kinds lock, run and
-// spent are the engine's own. Without a journal it does nothing.
+// a process that takes the run up. Data is JSON or nil. The kinds lock, run,
+// spent, pruned, extra and added are the engine's own. Without a journal it does
+// nothing. It must be called by the hook that was given inv, before it returns.
 func (inv Invocation) Note(kind string, data json.RawMessage) {
 	if inv.core != nil {
 		inv.core.store.add(journal.Note{Kind: kind, Data: data})
@@ -31,44 +33,56 @@ func (r *run) invocation(phase HookPhase) Invocation {
 	return inv
 }
 
-// submit takes one message of the caller's through the hooks into the history
-// (E-24, E-25).
-func (r *run) submit(ctx context.Context, m llm.Message) *exit {
-	var behind []llm.Message
-	for _, i := range r.cfg.interceptors {
-		answer, err := i.PromptSubmit(ctx, r.invocation(HookPromptSubmit), &m)
-		if err != nil {
-			return r.fail(hookError(HookPromptSubmit, err))
+// submit takes the caller's messages through the hooks and returns what is to
+// become history (E-24, E-25). Nothing has changed yet when one refuses.
+func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exit) {
+	var out []llm.Message
+	for _, m := range in {
+		var behind []llm.Message
+		for _, i := range r.cfg.interceptors {
+			answer, err := guarded(func() (PromptAnswer, error) {
+				return i.PromptSubmit(ctx, r.invocation(HookPromptSubmit), &m)
+			})
+			if err != nil {
+				return nil, r.fail(hookError(HookPromptSubmit, err))
+			}
+			switch a := answer.(type) {
+			case Abort:
+				return nil, r.abort(HookPromptSubmit, a.Reason)
+			case ContinueWith:
+				behind = append(behind, a.Messages...)
+			case Continue, nil:
+			default:
+				return nil, r.fail(noAnswer(HookPromptSubmit, a))
+			}
 		}
-		switch a := answer.(type) {
-		case Abort:
-			return r.abort(HookPromptSubmit, a.Reason)
-		case ContinueWith:
-			behind = append(behind, a.Messages...)
-		case Continue, nil:
-		}
+		out = append(append(out, m), behind...)
 	}
-	for _, m := range append([]llm.Message{m}, behind...) {
-		m = r.mask(m)
-		if err := r.observe(m); err != nil {
-			return r.fail(err)
-		}
-		if err := r.step(r.op, machine.AppendInput{Message: m}); err != nil {
-			return r.fail(err)
-		}
-	}
-	return nil
+	return r.maskAll(out), nil
 }
 
 func (r *run) abort(phase HookPhase, reason string) *exit {
 	return r.fail(fail(KindAborted, string(phase), nil, "%s", reason))
 }
 
+// noAnswer is for what is none of a hook's answers, such as a pointer to one: it
+// must not count as Continue.
+func noAnswer(phase HookPhase, answer any) *Error {
+	return contractError(phase, "a %T is no answer; give the value, not a pointer to it", answer)
+}
+
 // pendingHistory asks the hooks for messages to add now.
 func (r *run) pendingHistory(ctx context.Context) ([]llm.Message, error) {
 	var all []llm.Message
 	for _, i := range r.cfg.interceptors {
-		messages, err := i.PendingHistory(ctx, r.invocation(HookPendingHistory))
+		messages, err := guarded(func() ([]llm.Message, error) {
+			return i.PendingHistory(ctx, r.invocation(HookPendingHistory))
+		})
+		if err == nil && len(messages) > 0 {
+			if err = checkUser(messages); err != nil {
+				return nil, contractError(HookPendingHistory, "what it wants added: %w", err)
+			}
+		}
 		if err != nil {
 			return nil, hookError(HookPendingHistory, err)
 		}
@@ -77,75 +91,103 @@ func (r *run) pendingHistory(ctx context.Context) ([]llm.Message, error) {
 	return all, nil
 }
 
-// preRequest asks the hooks about the request. changed says that messages were
-// added, so that the request must be made anew.
-func (r *run) preRequest(ctx context.Context, req *llm.Request) (changed bool, e *exit) {
+// preRequest asks the hooks about the request.
+func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
 	for _, i := range r.cfg.interceptors {
-		answer, err := i.PreRequest(ctx, r.invocation(HookPreRequest), req)
+		answer, err := guarded(func() (RequestAnswer, error) {
+			return i.PreRequest(ctx, r.invocation(HookPreRequest), req)
+		})
 		if err != nil {
-			return false, r.fail(hookError(HookPreRequest, err))
+			return r.fail(hookError(HookPreRequest, err))
 		}
 		switch a := answer.(type) {
 		case ContinueWith:
-			if err := r.takeIn(nil, a.Messages); err != nil {
-				return false, r.fail(err)
+			if e := r.addNow(a.Messages); e != nil {
+				return e
 			}
 			// The hook's own edits stand; what was added goes behind them.
-			req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], r.maskAll(a.Messages)...)
-			changed = true
+			req.Messages = append(slices.Clip(req.Messages), r.maskAll(a.Messages)...)
 		case Yield:
-			if err := r.takeIn(nil, a.Messages); err != nil {
-				return false, r.fail(err)
+			if e := r.addNow(a.Messages); e != nil {
+				return e
 			}
 			if err := r.save(ctx); err != nil {
-				return false, r.fail(err)
+				return r.fail(err)
 			}
 			out := r.outcome(Yielded)
 			out.Detail = a.Reason
-			return false, &exit{out, nil}
+			return &exit{out, nil}
 		case Pause:
-			if e := r.pauseNow(ctx, a.Reason); e != nil {
-				return false, e
-			}
-			return false, r.turn(ctx)
+			return r.pauseNow(ctx, a.Reason) // the machine says Paused then
 		case Abort:
 			if err := r.save(ctx); err != nil {
-				return false, r.fail(err)
+				return r.fail(err)
 			}
-			return false, r.abort(HookPreRequest, a.Reason)
+			return r.abort(HookPreRequest, a.Reason)
 		case Continue, nil:
-		}
-	}
-	return changed, nil
-}
-
-// afterResponse asks the hooks about a reply that is history.
-func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
-	for _, i := range r.cfg.interceptors {
-		answer, err := i.AfterResponse(ctx, r.invocation(HookAfterResponse), m)
-		if err != nil {
-			return r.fail(hookError(HookAfterResponse, err))
-		}
-		switch a := answer.(type) {
-		case ContinueWith:
-			r.extra = append(r.extra, a.Messages...)
-		case Pause:
-			return r.pauseNow(ctx, a.Reason)
-		case Abort:
-			return r.abort(HookAfterResponse, a.Reason)
-		case Continue, nil:
+		default:
+			return r.fail(noAnswer(HookPreRequest, a))
 		}
 	}
 	return nil
 }
 
+// addNow takes in what a hook wants added before the request.
+func (r *run) addNow(messages []llm.Message) *exit {
+	if len(messages) == 0 {
+		return nil
+	}
+	if err := checkUser(messages); err != nil {
+		return r.fail(contractError(HookPreRequest, "what it wants added: %w", err))
+	}
+	if err := r.takeIn(nil, messages); err != nil {
+		return r.fail(err)
+	}
+	return nil
+}
+
+// afterResponse asks the hooks about a reply that is history.
+func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
+	for _, i := range r.cfg.interceptors {
+		answer, err := guarded(func() (ResponseAnswer, error) {
+			return i.AfterResponse(ctx, r.invocation(HookAfterResponse), m)
+		})
+		if err != nil {
+			return r.fail(hookError(HookAfterResponse, err))
+		}
+		switch a := answer.(type) {
+		case ContinueWith:
+			if err := r.later(HookAfterResponse, a.Messages...); err != nil {
+				return r.fail(err)
+			}
+		case Pause:
+			r.passed()
+			return r.pauseNow(ctx, a.Reason)
+		case Abort:
+			return r.abort(HookAfterResponse, a.Reason)
+		case Continue, nil:
+		default:
+			return r.fail(noAnswer(HookAfterResponse, a))
+		}
+	}
+	r.passed()
+	return nil
+}
+
+// passed remembers that the calls of the reply need no further review.
+func (r *run) passed() {
+	if p, ok := r.state.Pending(); ok && p.Kind == machine.PendingTools {
+		r.reviewed = p.Op
+	}
+}
+
 // preTool asks the hooks about one call. A nil answer means that it runs.
 func (r *run) preTool(ctx context.Context, ordinal int, call *llm.Call) (ToolAnswer, error) {
+	id := call.ID
 	for _, i := range r.cfg.interceptors {
 		inv := r.invocation(HookPreTool)
-		inv.CallID, inv.Ordinal = call.ID, ordinal
-		id := call.ID
-		answer, err := i.PreTool(ctx, inv, call)
+		inv.CallID, inv.Ordinal = id, ordinal
+		answer, err := guarded(func() (ToolAnswer, error) { return i.PreTool(ctx, inv, call) })
 		if err != nil {
 			return nil, hookError(HookPreTool, err)
 		}
@@ -161,6 +203,8 @@ func (r *run) preTool(ctx context.Context, ordinal int, call *llm.Call) (ToolAns
 		case Skip, Pause, Abort:
 			return a, nil
 		case Continue, nil:
+		default:
+			return nil, noAnswer(HookPreTool, a)
 		}
 	}
 	return nil, nil
@@ -171,7 +215,7 @@ func (r *run) postTool(ctx context.Context, ordinal int, call llm.Call, res llm.
 	for _, i := range r.cfg.interceptors {
 		inv := r.invocation(HookPostTool)
 		inv.CallID, inv.Ordinal = call.ID, ordinal
-		answer, err := i.PostTool(ctx, inv, call, res)
+		answer, err := guarded(func() (PostAnswer, error) { return i.PostTool(ctx, inv, call, res) })
 		if err != nil {
 			return nil, hookError(HookPostTool, err)
 		}
@@ -179,6 +223,8 @@ func (r *run) postTool(ctx context.Context, ordinal int, call llm.Call, res llm.
 		case Pause, Abort:
 			return a, nil
 		case Continue, nil:
+		default:
+			return nil, noAnswer(HookPostTool, a)
 		}
 	}
 	return nil, nil
@@ -188,9 +234,17 @@ func (r *run) postTool(ctx context.Context, ordinal int, call llm.Call, res llm.
 // (E-18).
 func (r *run) observeExit(ctx context.Context, e exit) {
 	for _, i := range r.cfg.interceptors {
-		if err := i.RunExit(context.WithoutCancel(ctx), r.invocation(HookRunExit), e.out, e.err); err != nil && r.observerErr == nil {
+		_, err := guarded(func() (struct{}, error) {
+			return struct{}{}, i.RunExit(context.WithoutCancel(ctx), r.invocation(HookRunExit), e.out, e.err)
+		})
+		if err == nil {
+			continue
+		}
+		r.mu.Lock()
+		if r.observerErr == nil {
 			r.observerErr = hookError(HookRunExit, err)
 		}
+		r.mu.Unlock()
 	}
 }
 

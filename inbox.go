@@ -2,6 +2,8 @@ package fiducial
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -13,8 +15,9 @@ import (
 type inbox struct {
 	mu       sync.Mutex
 	messages []llm.Message // of runs without a journal
-	pause    *string       // a pause was asked for, and why
-	cancel   context.CancelCauseFunc
+	running  bool
+	pause    *string                 // a pause was asked for, and why
+	cancel   context.CancelCauseFunc // gives up the reply that is being written
 }
 
 // Send gives a user message to the run, now or while it goes on: it is placed
@@ -33,8 +36,8 @@ func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
 	if stale {
 		return fail(KindStale, op, nil, "the engine was unlocked")
 	}
-	if err := machine.ValidateContext([]llm.Message{m}); err != nil || m.Role != llm.RoleUser {
-		return fail(KindState, op, err, "only a user message can be sent to a run")
+	if err := checkUser([]llm.Message{m}); err != nil {
+		return fail(KindState, op, err, "")
 	}
 	m = c.mask(m)
 	if j := c.cfg.journal; j != nil {
@@ -56,40 +59,36 @@ func (l *Locked) Pause(reason string) {
 	in := &l.core.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.cancel == nil {
+	if !in.running {
 		return
 	}
 	in.pause = &reason
-	in.cancel(errPause)
+	if in.cancel != nil {
+		in.cancel(errPause)
+	}
 }
 
 // begin and end frame a run: outside it a pause has nothing to pause.
 func (in *inbox) begin() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.pause, in.cancel = nil, func(error) {}
+	in.running, in.pause, in.cancel = true, nil, nil
 }
 
 func (in *inbox) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.pause, in.cancel = nil, nil
+	in.running, in.pause, in.cancel = false, nil, nil
 }
 
-// interruptible makes a context that a pause ends, for work that may be given up.
-func (in *inbox) interruptible(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// interrupt says how to give up the reply that is being written. A run that is
+// asked to pause asks for no other one, so that one for the whole run is enough.
+func (in *inbox) interrupt(cancel context.CancelCauseFunc) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cancel = cancel
 	if in.pause != nil {
 		cancel(errPause)
-	}
-	return ctx, func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.cancel = func(error) {}
-		cancel(nil)
 	}
 }
 
@@ -103,25 +102,75 @@ func (in *inbox) asked() (string, bool) {
 	return *in.pause, true
 }
 
-// drain returns what was sent, with the keys that the journal knows it by.
-func (c *core) drain(ctx context.Context) (keys []string, messages []llm.Message, err error) {
-	if lease := c.store.lease; lease != nil {
-		items, err := lease.Inbox(ctx)
+// drain takes in what was sent and what hooks want added. more reports whether
+// there was any. What cannot be taken in stays for the next time.
+func (r *run) drain(ctx context.Context) (more bool, err error) {
+	var keys []string
+	var messages []llm.Message
+	if lease := r.store.lease; lease != nil {
+		// A run that was cancelled in its last reply has finished all the same.
+		items, err := lease.Inbox(context.WithoutCancel(ctx))
 		if err != nil {
-			return nil, nil, journalError("inbox", err)
+			return false, journalError("inbox", err)
 		}
 		for _, it := range items {
 			keys = append(keys, it.Key)
 			messages = append(messages, it.Message)
 		}
 	}
-	c.inbox.mu.Lock()
-	messages = append(messages, c.inbox.messages...)
-	c.inbox.messages = nil
-	c.inbox.mu.Unlock()
-	messages = append(messages, c.extra...)
-	c.extra = nil
-	return keys, messages, nil
+	sent := r.inbox.peek()
+	messages = append(append(messages, sent...), r.extra...)
+	if len(messages) == 0 {
+		return false, nil
+	}
+	if err := r.takeIn(keys, messages); err != nil {
+		return false, err
+	}
+	r.inbox.drop(len(sent))
+	if len(r.extra) > 0 {
+		r.extra = nil
+		r.store.add(journal.Note{Kind: noteAdded})
+	}
+	return true, nil
+}
+
+// peek is what was sent so far; drop forgets the first n of it.
+func (in *inbox) peek() []llm.Message {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.Clip(in.messages)
+}
+
+func (in *inbox) drop(n int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.messages = in.messages[n:]
+}
+
+// later has messages added at the next boundary, in this process or another.
+func (r *run) later(phase HookPhase, messages ...llm.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	if err := checkUser(messages); err != nil {
+		return contractError(phase, "what it wants added: %w", err)
+	}
+	messages = r.maskAll(messages)
+	r.extra = append(r.extra, messages...)
+	if r.store.j != nil {
+		r.store.add(journal.Note{Kind: noteExtra, Data: mustJSON(messages)})
+	}
+	return nil
+}
+
+// checkUser reports whether messages can be taken in.
+func checkUser(messages []llm.Message) error {
+	for _, m := range messages {
+		if m.Role != llm.RoleUser {
+			return fmt.Errorf("a message of role %q; only user messages come from outside", m.Role)
+		}
+	}
+	return machine.ValidateContext(messages)
 }
 
 // takeIn adds user messages at a boundary of the run.
@@ -138,7 +187,9 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 	if err := r.step(r.op, machine.Steer{Messages: masked, Keys: keys}); err != nil {
 		return err
 	}
-	r.emit(Steered{Messages: masked})
+	if r.watched() {
+		r.emit(Steered{Messages: masked})
+	}
 	return nil
 }
 

@@ -31,7 +31,8 @@ type Interceptor interface {
 	PreRequest(ctx context.Context, inv Invocation, req *llm.Request) (RequestAnswer, error)
 
 	// AfterResponse is asked when a complete reply is history and none of its calls
-	// has run.
+	// has run. When it fails or aborts, or when the process ends just then, it is
+	// asked again by Resume.
 	AfterResponse(ctx context.Context, inv Invocation, m llm.Message) (ResponseAnswer, error)
 
 	// PreTool is asked before a call is run, in the model's order, for all calls
@@ -41,7 +42,9 @@ type Interceptor interface {
 	PreTool(ctx context.Context, inv Invocation, call *llm.Call) (ToolAnswer, error)
 
 	// PostTool sees the result of a call when it is history's. It is not asked for
-	// calls whose outcome is unknown or that were closed by force (E-73).
+	// calls whose outcome is unknown or that were closed by force (E-73). For one that
+	// returned within the grace after a cancel it is asked, too, and its answer
+	// changes nothing any more.
 	PostTool(ctx context.Context, inv Invocation, call llm.Call, result llm.Result) (PostAnswer, error)
 
 	// RunExit observes how a run or resume ended, exactly once each. Its failure
@@ -132,7 +135,7 @@ type (
 	Skip struct{ Reason string }
 
 	// Synthetic answers the call with Result, and the tool does not run. The
-	// result's CallID must be empty or the call's.
+	// result's CallID must be empty or the call's; an empty Status is success.
 	Synthetic struct{ Result llm.Result }
 )
 

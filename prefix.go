@@ -21,6 +21,7 @@ type lock struct {
 	n       int // messages of the history
 	digest  string
 	base    []llm.Message // the n messages, as last seen in the history
+	print   fingerprint   // of tools and base
 	release func()
 }
 
@@ -37,7 +38,16 @@ type lockNote struct {
 }
 
 // commitPrefix locks what the engine holds now.
-func (c *core) commitPrefix(op string) error {
+func (c *core) commitPrefix(op string) (err error) {
+	release := func() {}
+	if c.server != nil {
+		release = c.server.Lock() // before the list is read, so that it stays
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
 	specs := slices.Clone(c.exec.Specs())
 	slices.SortStableFunc(specs, func(a, b llm.Tool) int { return strings.Compare(a.Name, b.Name) })
 	for i := 1; i < len(specs); i++ {
@@ -53,10 +63,8 @@ func (c *core) commitPrefix(op string) error {
 	if !sameTools(specs, c.lock.tools) {
 		c.audit.forget(CacheToolsChanged)
 	}
-	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: func() {}}
-	if c.server != nil {
-		c.lock.release = c.server.Lock()
-	}
+	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
+	c.lock.print.take(specs, history)
 	c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
 	return nil
 }
@@ -87,6 +95,7 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with", stored.N)
 	}
 	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
+	l.print.take(l.tools, l.base)
 	return nil
 }
 
@@ -109,9 +118,9 @@ func diffTools(old, now map[string]string) string {
 }
 
 // verify refuses a request that does not begin with the committed prefix.
-// Edited says that somebody else had the request in hand: then the messages are
-// compared by digest. Otherwise they come from the history, which only grows, and
-// it is enough that they are the same values.
+// Edited says that somebody else had the request in hand: then tools and messages
+// are compared by what they hold. Otherwise they come from the history, which only
+// grows, and it is enough that they are the same values.
 func (l *lock) verify(req *llm.Request, edited bool) error {
 	const op = "request"
 	switch {
@@ -121,24 +130,21 @@ func (l *lock) verify(req *llm.Request, edited bool) error {
 		return fail(KindPrefix, op, nil, "the list of tools was changed while the engine is locked")
 	case len(req.Messages) < l.n:
 		return fail(KindPrefix, op, nil, "the request holds %d messages, and %d are committed", len(req.Messages), l.n)
-	case l.n == 0:
-		return nil
 	}
 	prefix := req.Messages[:l.n]
-	if !edited && &prefix[0] == &l.base[0] {
+	if edited {
+		if !l.print.matches(req.Tools, prefix) {
+			return fail(KindPrefix, op, nil, "a tool or a message of the committed prefix was changed")
+		}
+		return nil
+	}
+	if l.n == 0 || &prefix[0] == &l.base[0] {
 		return nil
 	}
 	for i := range prefix {
 		if !sameMessage(prefix[i], l.base[i]) {
 			return fail(KindPrefix, op, nil, "message %d of the committed prefix was changed", i)
 		}
-	}
-	if edited {
-		digest, err := digestOf(prefix)
-		if err != nil || digest != l.digest {
-			return fail(KindPrefix, op, err, "a message of the committed prefix was changed in place")
-		}
-		return nil
 	}
 	l.base = prefix
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
@@ -60,9 +61,12 @@ func (c *core) project() []llm.Message {
 	if d, asked := c.evaluate(history); asked {
 		if d.Fired {
 			p.move(history, d.Mark, c.lock.n)
+			c.store.add(journal.Note{Kind: notePruned, Data: mustJSON(d.Mark)})
 			c.audit.forget(CachePruned)
 		}
-		c.emit(PruneEvaluated{Decision: d})
+		if c.watched() {
+			c.emit(PruneEvaluated{Decision: d})
+		}
 	}
 	if p.mark == 0 {
 		return history
@@ -107,6 +111,9 @@ func (p *pruner) move(history []llm.Message, mark, locked int) {
 	}
 	p.mark, p.count, p.saves = mark, 0, 0
 }
+
+// unsee forgets that the message n was seen, for it will change before it is sent.
+func (p *pruner) unsee(n int) { p.sent = slices.Clip(p.sent[:min(n, len(p.sent))]) }
 
 func prunable(m llm.Message) (results int, tokens int64) {
 	for _, part := range m.Parts {

@@ -18,7 +18,7 @@ type RetryPolicy struct {
 	Attempts int           // requests in all; 1 turns retries off
 	Base     time.Duration // upper bound of the first wait
 	Cap      time.Duration // upper bound of every wait; a server that asks for more ends the run
-	Total    time.Duration // from the first failure to the start of the last attempt
+	Total    time.Duration // from the first failure on; an attempt that is under way then is given up
 	// Jitter draws the wait from [0, bound]. Nil means uniformly at random.
 	Jitter func(bound time.Duration) time.Duration
 }
@@ -61,11 +61,11 @@ func (p RetryPolicy) next(failed int, elapsed time.Duration, cause error) (time.
 		return e.RetryAfter, nil
 	}
 	bound := p.Cap
-	if shift := failed - 1; shift < 20 && p.Base<<shift < p.Cap {
+	if shift := failed - 1; shift < 20 && p.Base < p.Cap>>shift {
 		bound = p.Base << shift
 	}
 	wait := p.Jitter(bound)
-	if elapsed+wait > p.Total {
+	if elapsed+wait >= p.Total {
 		return 0, cause
 	}
 	return wait, nil

@@ -4,17 +4,19 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime/debug"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // run is one Run or Resume: it owns the core until it ends.
 type run struct {
 	*core
-	op      string
-	aborted string // an interceptor's reason
+	op    string
+	bench bench // where calls are run
 }
 
 // An exit ends a run. err is set for Cancelled, ContextWindowExceeded and Failed.
@@ -36,14 +38,15 @@ var (
 // ContextWindowExceeded or Failed, and then it is an [*Error]. The outcome is
 // valid in any case, and the history can be read and sent.
 func (l *Locked) Run(ctx context.Context, in ...llm.Message) (Outcome, error) {
-	return l.drive(ctx, "run", in)
+	return l.drive(ctx, "run", in, nil)
 }
 
 // Resume goes on with what is pending: after a pause, a yield, a raised limit, a
 // failure, or in a new process. It adds no user message. When the run has
-// finished it returns its outcome again and does nothing.
+// finished, and no message was sent to it since, it returns its outcome again and
+// does nothing; when it was cancelled in its calls, it returns that error again.
 func (l *Locked) Resume(ctx context.Context) (Outcome, error) {
-	return l.drive(ctx, "resume", nil)
+	return l.drive(ctx, "resume", nil, nil)
 }
 
 // Open takes up the run in the journal without running it, so that History can be
@@ -64,7 +67,7 @@ func (h handle) openRun(ctx context.Context) error {
 	if err := c.configure(op); err != nil {
 		return err
 	}
-	return c.open(ctx, op)
+	return cancelledBy(ctx, op, c.open(ctx, op))
 }
 
 // Checkpoint stores what a failed journal or checkpoint function left behind. It
@@ -76,7 +79,7 @@ func (l *Locked) Checkpoint(ctx context.Context) error {
 	}
 	defer done()
 	if err := c.open(ctx, "checkpoint"); err != nil {
-		return err
+		return cancelledBy(ctx, "checkpoint", err)
 	}
 	if err := c.store.save(ctx, "checkpoint", &c.state); err != nil {
 		return err
@@ -88,59 +91,56 @@ func (l *Locked) Checkpoint(ctx context.Context) error {
 // Stream is Run that yields the events. Leaving the loop cancels the run and
 // waits for it. The error is that of Run and comes last.
 func (l *Locked) Stream(ctx context.Context, in ...llm.Message) iter.Seq2[Event, error] {
-	return l.stream(ctx, func(ctx context.Context) (Outcome, error) { return l.Run(ctx, in...) })
+	return l.stream(ctx, "run", in)
 }
 
 // StreamResume is Resume that yields the events, as Stream does.
 func (l *Locked) StreamResume(ctx context.Context) iter.Seq2[Event, error] {
-	return l.stream(ctx, l.Resume)
+	return l.stream(ctx, "resume", nil)
 }
 
-func (l *Locked) stream(ctx context.Context, run func(context.Context) (Outcome, error)) iter.Seq2[Event, error] {
+func (l *Locked) stream(ctx context.Context, op string, in []llm.Message) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		c, done, err := l.use("stream")
-		if err != nil {
-			yield(Event{}, err)
-			return
-		}
 		left := false
-		c.stream = EventFunc(func(ev Event) {
-			if !left && !yield(ev, nil) {
-				left = true
-				cancel(errors.New("fiducial: the reader of the stream left"))
+		sink := EventFunc(func(ev Event) {
+			if left {
+				return
 			}
+			left = true // also when the body of the loop panics
+			if yield(ev, nil) {
+				left = false
+				return
+			}
+			cancel(errors.New("fiducial: the reader of the stream left"))
 		})
-		done()
-		defer func() {
-			c.mu.Lock()
-			c.stream = nil
-			c.mu.Unlock()
-		}()
-		if _, err := run(ctx); err != nil && !left {
+		if _, err := l.drive(ctx, op, in, sink); err != nil && !left {
 			yield(Event{}, err)
 		}
 	}
 }
 
-func (l *Locked) drive(ctx context.Context, op string, in []llm.Message) (Outcome, error) {
+func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream EventSink) (Outcome, error) {
 	c, done, err := l.use(op)
 	if err != nil {
 		return Outcome{Reason: Failed}, err
 	}
-	c.running, c.view = true, c.state.History()
+	c.running, c.view, c.stream, c.observerErr = true, c.state.History(), stream, nil
 	c.inbox.begin()
 	done()
 	defer func() {
 		c.inbox.end()
 		c.mu.Lock()
-		c.running, c.view = false, nil
+		c.running, c.view, c.stream = false, nil, nil
 		c.mu.Unlock()
 	}()
 	r := &run{core: c, op: op}
-	c.observerErr = nil
 	e := r.do(ctx, in)
+	e.err = cancelledBy(ctx, op, e.err)
+	if errors.Is(e.err, ErrCancelled) {
+		e.out.Reason = Cancelled
+	}
 	r.observeExit(ctx, e)
 	r.emit(RunFinished{Outcome: e.out, Err: e.err})
 	return e.out, e.err
@@ -153,6 +153,16 @@ func (r *run) do(ctx context.Context, in []llm.Message) exit {
 	}
 	ctx, stop := r.watchLease(ctx)
 	defer stop()
+	// What a pause gives up, and what calls run in: one of each for the whole run.
+	draft, endDraft := context.WithCancelCause(ctx)
+	defer endDraft(nil)
+	r.inbox.interrupt(endDraft)
+	calls, endCalls := context.WithCancelCause(ctx)
+	defer endCalls(nil)
+	r.bench.end = endCalls
+	if err := r.core.mend(r.op); err != nil {
+		return r.failed(err)
+	}
 	if r.op == "resume" {
 		if e := r.takeUp(ctx); e != nil {
 			return *e
@@ -161,19 +171,35 @@ func (r *run) do(ctx context.Context, in []llm.Message) exit {
 		return *e
 	}
 	for {
-		if e := r.turn(ctx); e != nil {
+		if e := r.turn(ctx, draft, calls); e != nil {
 			return *e
 		}
 	}
 }
 
-// turn carries out one effect. A nil exit means that there is more to do.
-func (r *run) turn(ctx context.Context) *exit {
+// mend puts in order what a run left behind that ended in the middle of an
+// effect: when its journal failed, or a panic went through it. Calls that are
+// recorded as started and were not are kept; see [armed].
+func (c *core) mend(op string) error {
+	p, pending := c.state.Pending()
+	if pending && c.armed.op == p.Op {
+		return nil
+	}
+	c.armed = armed{}
+	if !pending || !c.state.Executing() {
+		return nil
+	}
+	return c.step(op, machine.Recovered{})
+}
+
+// turn carries out one effect. A nil exit means that there is more to do. Draft is
+// the context of replies that are being written, calls that of calls.
+func (r *run) turn(ctx, draft, calls context.Context) *exit {
 	switch eff := r.state.Effect().(type) {
 	case machine.Generate:
-		return r.generate(ctx)
+		return r.generate(ctx, draft)
 	case machine.ExecuteTools:
-		return r.executeTools(ctx, eff)
+		return r.executeTools(ctx, calls, eff)
 	case machine.Finished:
 		return r.finished(ctx, eff)
 	case machine.Cancelled:
@@ -188,15 +214,28 @@ func (r *run) turn(ctx context.Context) *exit {
 
 // begin adds the input of a new logical run and starts it.
 func (r *run) begin(ctx context.Context, in []llm.Message) *exit {
+	if _, pending := r.state.Pending(); pending && r.store.behind {
+		return r.fail(fail(KindBusy, r.op, machine.ErrBusy,
+			"what the last run did is not stored; call Checkpoint, then Resume (S-90)"))
+	}
+	before := r.counts
+	r.counts.newRun()
+	in, e := r.submit(ctx, in)
+	if e != nil {
+		r.counts = before // the run before is still there to be resumed
+		return e
+	}
 	if err := r.abandon(); err != nil {
 		return r.fail(err)
 	}
-	r.counts.newRun()
-	r.guard = loopGuard{}
+	r.guard, r.extra = loopGuard{}, nil
 	r.store.add(journal.Note{Kind: noteRun})
 	for _, m := range in {
-		if e := r.submit(ctx, m); e != nil {
-			return e
+		if err := r.observe(m); err != nil {
+			return r.fail(err)
+		}
+		if err := r.step(r.op, machine.AppendInput{Message: m}); err != nil {
+			return r.fail(err)
 		}
 	}
 	if err := r.save(ctx); err != nil { // S-84, point 1
@@ -223,6 +262,9 @@ func (r *run) takeUp(ctx context.Context) *exit {
 	r.committed()
 	switch r.state.Phase() {
 	case machine.PhasePaused:
+		if p, _ := r.state.Pending(); p.Kind == machine.PendingTools {
+			r.reviewed = p.Op // whoever paused it had seen the reply
+		}
 		if err := r.step(r.op, machine.Resume{}); err != nil {
 			return r.fail(err)
 		}
@@ -293,17 +335,11 @@ func (r *run) failed(err error) exit {
 // finished ends the run, unless messages came in while the last reply was
 // written: they are answered, too.
 func (r *run) finished(ctx context.Context, eff machine.Finished) *exit {
-	if r.op == "resume" && r.counts.turns == 0 && len(r.extra) == 0 {
-		return r.finish(eff)
-	}
-	keys, messages, err := r.drain(ctx)
+	more, err := r.drain(ctx)
 	if err != nil {
 		return r.fail(err)
 	}
-	if len(messages) > 0 {
-		if err := r.takeIn(keys, messages); err != nil {
-			return r.fail(err)
-		}
+	if more {
 		if err := r.save(ctx); err != nil {
 			return r.fail(err)
 		}
@@ -348,10 +384,13 @@ func (r *run) paused(ctx context.Context, reason string) *exit {
 	return &exit{out, nil}
 }
 
-// pauseNow puts the run to rest at a boundary.
+// pauseNow puts the run to rest at a boundary. Where nothing is pending any more
+// there is nothing that the machine could pause, and the run just ends; Resume
+// then gives its outcome.
 func (r *run) pauseNow(ctx context.Context, reason string) *exit {
+	reason = r.text(reason)
 	if r.state.Idle() {
-		return nil
+		return r.paused(ctx, reason)
 	}
 	if err := r.step(r.op, machine.Pause{Reason: reason}); err != nil {
 		return r.fail(err)
@@ -361,11 +400,34 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 
 func (r *run) observe(m llm.Message) error {
 	for _, f := range r.cfg.observers {
-		if err := f(m); err != nil {
+		if _, err := guarded(func() (struct{}, error) { return struct{}{}, f(m) }); err != nil {
 			return fail(KindHistory, r.op, err, "")
 		}
 	}
 	return nil
+}
+
+// guarded calls a function of the caller's and makes an error of a panic, so that
+// the run ends in order.
+func guarded[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &tool.PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}
+
+// cancelledBy makes an error that only says that ctx ended one of kind cancelled
+// (E-190).
+func cancelledBy(ctx context.Context, op string, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ErrCancelled) || errors.Is(err, ErrFenced) {
+		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(err, ctx.Err()) || errors.Is(err, cause) {
+		return fail(KindCancelled, op, err, "")
+	}
+	return err
 }
 
 func (c *core) emit(data EventData) {

@@ -20,7 +20,9 @@ type store struct {
 	lease      journal.Lease
 	pending    []journal.Body // accepted by the machine, not yet stored
 	checkpoint func(machine.Checkpoint) error
-	behind     bool                // the last checkpoint failed
+	behind     bool                // what the machine accepted could not be stored
+	again      bool                // the run was open before: what the journal holds counts
+	unsure     bool                // the first append may have been stored
 	owed       machine.OperationID // a reply whose committed event did not come yet
 	notes      []journal.Note      // of other rooms
 }
@@ -57,12 +59,22 @@ func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
 		defer cancel()
 	}
 	if err := s.lease.Append(ctx, markOf(st), s.pending...); err != nil {
+		s.behind = true
+		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) {
+			s.unsure = true
+			s.drop()
+		}
 		return journalError(op, err)
 	}
 	clear(s.pending)
 	s.pending = s.pending[:0]
+	s.behind = false
 	return nil
 }
+
+// drop gives up a lease that has ended. What is in the journal is the truth now:
+// the next open reads it, and what was not stored did not happen.
+func (s *store) drop() { s.lease, s.pending = nil, nil }
 
 // save is flush and the checkpoint function: the boundary before an effect and
 // the one after it.
@@ -73,11 +85,11 @@ func (s *store) save(ctx context.Context, op string, st *machine.State) error {
 	if s.checkpoint == nil {
 		return nil
 	}
-	if err := s.checkpoint(st.Checkpoint()); err != nil {
-		s.behind = true
+	_, err := guarded(func() (struct{}, error) { return struct{}{}, s.checkpoint(st.Checkpoint()) })
+	s.behind = err != nil
+	if err != nil {
 		return fail(KindCheckpoint, op, err, "")
 	}
-	s.behind = false
 	return nil
 }
 
@@ -94,7 +106,7 @@ func (s *store) close(ctx context.Context) error {
 		return nil
 	}
 	err := s.lease.Release(ctx)
-	s.lease = nil
+	s.drop()
 	if err != nil {
 		return journalError("close", err)
 	}
@@ -121,6 +133,9 @@ func (s *store) acquire(ctx context.Context, op string) error {
 type replayed struct {
 	state  machine.State
 	counts counts
+	meter  meter
+	mark   int           // of the pruner
+	extra  []llm.Message // what hooks wanted added and was not
 	lock   *lockNote
 	notes  []journal.Note
 	steps  int
@@ -147,13 +162,26 @@ func (r *replayed) add(rec journal.Record) error {
 			return fail(KindJournal, "replay", nil, "the run follows rules of version %d, this program knows %d", b.Rules, machine.RulesVersion)
 		}
 	case journal.Step:
-		r.steps++
-		if _, err := r.state.Step(b.Input); err != nil {
-			return err
-		}
-		r.counts.replay(b.Input)
+		return r.step(b.Input)
 	case journal.Note:
 		return r.note(b)
+	}
+	return nil
+}
+
+func (r *replayed) step(in machine.Input) error {
+	r.steps++
+	asked := r.state.History()
+	if _, err := r.state.Step(in); err != nil {
+		return err
+	}
+	_, cut := in.(machine.Truncate)
+	if g, ok := in.(machine.Generated); ok {
+		r.counts.reply(g.Message, g.Usage)
+		r.meter.measured(asked, g.Usage)
+	} else if cut || replaces(in) {
+		r.meter.forget()
+		r.mark = 0
 	}
 	return nil
 }
@@ -165,12 +193,23 @@ func (r *replayed) note(n journal.Note) error {
 		return json.Unmarshal(n.Data, r.lock)
 	case noteRun:
 		r.counts.newRun()
+		r.extra = nil
 	case noteSpent:
 		var u llm.Usage
 		if err := json.Unmarshal(n.Data, &u); err != nil {
 			return err
 		}
 		r.counts.broken(u)
+	case notePruned:
+		return json.Unmarshal(n.Data, &r.mark)
+	case noteExtra:
+		var more []llm.Message
+		if err := json.Unmarshal(n.Data, &more); err != nil {
+			return err
+		}
+		r.extra = append(r.extra, more...)
+	case noteAdded:
+		r.extra = nil
 	default:
 		r.notes = append(r.notes, n)
 	}
@@ -179,24 +218,47 @@ func (r *replayed) note(n journal.Note) error {
 
 // The kinds of the engine's own notes beside noteLock.
 const (
-	noteRun   = "run"   // a new logical run begins
-	noteSpent = "spent" // a broken request has cost this
+	noteRun    = "run"    // a new logical run begins
+	noteSpent  = "spent"  // a broken request has cost this
+	notePruned = "pruned" // requests leave results out up to this message
+	noteExtra  = "extra"  // messages to add at the next boundary
+	noteAdded  = "added"  // they were added
 )
 
 // open acquires the run of the journal and takes up what it holds. Without a
 // journal it does nothing.
 func (c *core) open(ctx context.Context, op string) error {
 	s := &c.store
-	if s.j == nil || s.lease != nil {
+	if s.j == nil || s.open() {
 		return nil
 	}
+	pending := s.pending
 	if err := s.acquire(ctx, op); err != nil {
 		return err
 	}
 	if err := c.takeUp(ctx, op); err != nil {
-		return errors.Join(err, s.close(ctx))
+		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
+		if !s.again {
+			s.pending = pending
+		}
+		return err
 	}
+	s.again = true
 	return nil
+}
+
+// open reports whether the run is ours to write, as far as anybody knows.
+func (s *store) open() bool {
+	if s.lease == nil {
+		return false
+	}
+	select {
+	case <-s.lease.Lost():
+		s.drop()
+		return false
+	default:
+		return true
+	}
 }
 
 func (c *core) takeUp(ctx context.Context, op string) error {
@@ -205,11 +267,11 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 	if err != nil {
 		return err
 	}
-	s.notes = r.notes
-	if r.steps == 0 {
+	if r.steps == 0 && !s.again {
+		s.notes = r.notes
 		return s.flush(ctx, op, &c.state)
 	}
-	if c.state.Len() > 0 {
+	if c.state.Len() > 0 && !s.again && !s.unsure {
 		return fail(KindConfig, op, nil, "run %s exists and has a history; do not give another one", s.run)
 	}
 	if c.lock.held {
@@ -220,13 +282,11 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 			return err
 		}
 	}
-	s.pending = nil
-	c.state, c.counts = r.state, r.counts
-	c.sent = c.state.Len()
-	if p, ok := c.state.Pending(); ok {
-		if p.Kind == machine.PendingGeneration {
-			c.noticed = p.Op // whoever had the run asked for it, or the request was out (S-170)
-		}
+	c.install(r)
+	if err := c.capTruncations(op); err != nil {
+		return err
+	}
+	if _, pending := c.state.Pending(); pending {
 		if err := c.step(op, machine.Recovered{}); err != nil {
 			return err
 		}
@@ -234,8 +294,28 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 	return s.flush(ctx, op, &c.state)
 }
 
+// install makes what was replayed the engine's own. What belonged to the history
+// that the engine had before is forgotten.
+func (c *core) install(r *replayed) {
+	c.store.pending, c.store.notes, c.store.owed, c.store.again = nil, r.notes, 0, true
+	c.state, c.counts, c.extra = r.state, r.counts, r.extra
+	c.sent, c.noticed, c.reviewed, c.armed = c.state.Len(), 0, 0, armed{}
+	c.guard, c.audit = loopGuard{}, cacheAudit{}
+	c.meter.replace(&r.meter)
+	c.pruner = pruner{}
+	if mark := min(r.mark, c.state.Len()); mark > 0 && c.cfg.prune != nil {
+		c.pruner.move(c.state.History(), mark, c.lock.n)
+	}
+}
+
 // step feeds the machine and remembers the input for the journal.
 func (c *core) step(op string, in machine.Input) error {
+	if c.store.j == nil {
+		if _, err := c.state.Step(in); err != nil {
+			return stateError(op, err)
+		}
+		return nil
+	}
 	held, keep := c.state.Durable(in)
 	if _, err := c.state.Step(in); err != nil {
 		return stateError(op, err)

@@ -15,6 +15,10 @@ type Cut struct {
 	Limit         int
 }
 
+func (c Cut) String() string {
+	return fmt.Sprintf("the output of %s was cut from %d to %d bytes; the limit is %d", c.Tool, c.Before, c.After, c.Limit)
+}
+
 const cutNote = "\n\n[%d bytes of output are left out here; ask for less, or for a part]"
 
 // reserve is the room that the note takes at most: as if the number had 20

@@ -169,23 +169,34 @@ func (s *Server) Traits(name string) (Traits, bool) {
 // Execute runs a call and answers it whatever happens: an unknown tool, an
 // error, a panic, a time limit.
 func (s *Server) Execute(ctx context.Context, call Call) Result {
+	r, _ := s.ExecuteCut(ctx, call)
+	return r
+}
+
+// ExecuteCut is Execute that tells what was cut; the zero Cut means nothing.
+func (s *Server) ExecuteCut(ctx context.Context, call Call) (Result, Cut) {
 	s.mu.RLock()
 	e := s.tools[call.Name]
 	limit, own := s.limit, s.limits[call.Name]
 	onCut := s.onCut
 	s.mu.RUnlock()
 	if e == nil {
-		return resultOf(ctx, call, Output{}, s.unknown(call.Name))
+		return resultOf(ctx, call, Output{}, s.unknown(call.Name)), Cut{}
 	}
 	limit = cmp.Or(own, e.traits.OutputLimit, limit)
 	out, err := runLimited(ctx, e, call)
 	r := resultOf(ctx, call, out, err)
 	before := len(r.Content)
-	var cut bool
-	if r.Content, cut = limitContent(r.Content, limit); cut && onCut != nil {
-		onCut(Cut{Tool: call.Name, Before: before, After: len(r.Content), Limit: limit})
+	content, isCut := limitContent(r.Content, limit)
+	r.Content = content
+	if !isCut {
+		return r, Cut{}
 	}
-	return r
+	cut := Cut{Tool: call.Name, Before: before, After: len(content), Limit: limit}
+	if onCut != nil {
+		onCut(cut)
+	}
+	return r, cut
 }
 
 func (s *Server) unknown(name string) error {

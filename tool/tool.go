@@ -97,6 +97,12 @@ type Traiter interface {
 	Traits(name string) (Traits, bool)
 }
 
+// A Cutter is an [Executor] that tells when it showed less of a result than there
+// was; the zero [Cut] means that it showed all.
+type Cutter interface {
+	ExecuteCut(ctx context.Context, call Call) (Result, Cut)
+}
+
 type callKey struct{}
 
 // FromContext returns the call that ctx belongs to, for functions that were made

@@ -1,0 +1,105 @@
+package fiducial
+
+import (
+	"context"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// A reader takes the events of a client. There is one for a run, so that a request
+// costs nothing but what the client and the reply cost.
+type reader struct {
+	run     *run
+	op      machine.OperationID
+	c       collect.Collector
+	done    <-chan struct{}
+	watched bool
+	over    bool // nothing more is taken
+	inside  bool // an event is being taken, and a panic is not the client's
+	err     error
+	yield   func(llm.Event, error) bool // is take, made once
+}
+
+// read sends the request and reads the reply.
+func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req *llm.Request) (collect.Reply, error) {
+	if rd.yield == nil {
+		rd.run, rd.yield = r, rd.take
+	}
+	rd.op, rd.done, rd.watched = op, ctx.Done(), r.watched()
+	rd.over, rd.inside, rd.err = false, false, nil
+	rd.c = collect.Collector{Seed: strconv.FormatUint(uint64(op), 10)}
+	if err := rd.stream(ctx, req); err != nil {
+		return collect.Reply{}, err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return collect.Reply{}, context.Cause(ctx)
+	case rd.err != nil:
+		return collect.Reply{}, rd.err
+	}
+	return rd.c.Reply()
+}
+
+// stream lets the client run. Its panic is an error of the request.
+func (rd *reader) stream(ctx context.Context, req *llm.Request) (err error) {
+	defer func() {
+		if rd.inside {
+			return
+		}
+		if p := recover(); p != nil {
+			cause := &tool.PanicError{Value: p, Stack: debug.Stack()}
+			err = &llm.Error{Class: llm.ClassUnknown, Op: "client", Message: "the client panicked", Err: cause}
+		}
+	}()
+	rd.run.client.Stream(ctx, req)(rd.yield)
+	return nil
+}
+
+// take is the yield function of the stream. A client that goes on after it was
+// told to stop is not listened to.
+func (rd *reader) take(ev llm.Event, err error) bool {
+	if rd.over {
+		return false
+	}
+	rd.inside = true
+	rd.err = rd.event(ev, err)
+	rd.over = rd.err != nil
+	rd.inside = false
+	return !rd.over
+}
+
+func (rd *reader) event(ev llm.Event, err error) error {
+	if err != nil {
+		return err
+	}
+	if ev == nil {
+		return &llm.Error{Class: llm.ClassMalformedStream, Op: "client", Message: "neither an event nor an error"}
+	}
+	if err := rd.c.Add(ev); err != nil {
+		return err
+	}
+	if rd.watched {
+		rd.show(ev)
+	}
+	select {
+	case <-rd.done:
+		return context.Canceled // read tells the cause
+	default:
+		return nil
+	}
+}
+
+func (rd *reader) show(ev llm.Event) {
+	switch ev := ev.(type) {
+	case llm.BlockDelta:
+		rd.run.emit(Delta{Op: rd.op, Block: ev.Index, Kind: rd.c.Kind(ev.Index), Text: ev.Text})
+	case llm.Unhandled, llm.Failover:
+		rd.run.emit(StreamEvent{Event: ev})
+	case llm.BlockStart, llm.BlockStop, llm.UsageReport, llm.Finish:
+	}
+}
