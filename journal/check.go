@@ -99,3 +99,6 @@ func CheckTaken(run string, keys []string, taken func(key string) bool) error {
 	}
 	return nil
 }
+
+// CutOwner is as much of an owner's name as is kept. It is for stores.
+func CutOwner(owner string) string { return llm.CutUTF8(owner, 256) }

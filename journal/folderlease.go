@@ -99,7 +99,7 @@ func (l *folderLease) load(ctx context.Context, owner string) error {
 		return storeError("acquire", l.run, err)
 	}
 	l.epoch = max(s.epoch, readHolder(note).Epoch) + 1
-	note, err = json.Marshal(holder{Epoch: l.epoch, Owner: owner, PID: os.Getpid()})
+	note, err = json.Marshal(holder{Epoch: l.epoch, Owner: CutOwner(owner), PID: os.Getpid()})
 	if err != nil {
 		return storeError("acquire", l.run, err)
 	}

@@ -96,7 +96,7 @@ func (m *Memory) Acquire(ctx context.Context, run, owner string) (Lease, error) 
 		return nil, &HeldError{Run: run, Owner: r.owner}
 	}
 	r.epoch++
-	r.owner = owner
+	r.owner = CutOwner(owner)
 	r.holder = &memoryLease{journal: m, run: run, in: r, epoch: r.epoch, lost: make(chan struct{})}
 	return r.holder, nil
 }

@@ -48,6 +48,7 @@ func Run(t *testing.T, s Store) {
 	}{
 		{"Reopen", testReopen}, {"Kill", testKill}, {"TwoProcesses", testTwoProcesses},
 		{"FrozenHolder", testFrozenHolder}, {"Flips", testFlips},
+		{"FullDisk", testFullDisk}, {"FileLimit", testFileLimit},
 	}
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })

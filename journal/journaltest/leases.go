@@ -38,6 +38,17 @@ func testHeld(t *testing.T, s Store) {
 	if err := l2.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	long, err := j.Acquire(t.Context(), "r", strings.Repeat("long ", 10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = j.Acquire(t.Context(), "r", "x")
+	if held, ok := errors.AsType[*journal.HeldError](err); !ok || !strings.HasPrefix(held.Owner, "long long") {
+		t.Errorf("Acquire: %.100v, want a HeldError with the beginning of the long name", err)
+	}
+	if err := long.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	got := 0

@@ -46,6 +46,8 @@ func (s Store) child(ctx context.Context, what, folder string) error {
 		return writeOn(ctx, j)
 	case "hold": // says whether it got the run, and goes on at each line that it reads
 		return hold(ctx, j)
+	case "fill": // appends until files may not grow, then once more
+		return fillChild(ctx, j)
 	}
 	return fmt.Errorf("unknown part %q", what)
 }

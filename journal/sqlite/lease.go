@@ -34,7 +34,7 @@ func (l *lease) begin(ctx context.Context, owner string) error {
 			return err
 		}
 		row.Epoch++
-		row.Owner = owner
+		row.Owner = journal.CutOwner(owner)
 		l.epoch, l.head = row.Epoch, row.Head
 		_, err = w.exec(ctx, updateRun, row.updateArgs()...)
 		return err
@@ -106,9 +106,7 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 			}
 			return w.insert(ctx, l.run, l.epoch, l.head+1, lines, blobs)
 		},
-		stored: func(ctx context.Context, w *writer) (bool, error) {
-			return w.isStored(ctx, l.run, l.epoch, l.head+int64(len(lines)), int64(lines[len(lines)-1].CRC))
-		},
+		stored: storedAt(l.run, l.epoch, l.head+int64(len(lines)), int64(lines[len(lines)-1].CRC)),
 	})
 	if err = changed("append", l.run, err); err != nil {
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) || errors.Is(err, journal.ErrNotFound) {
@@ -120,15 +118,17 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 	return nil
 }
 
-// isStored looks for the last record of an append whose commit failed: the same
+// storedAt looks for the last record of an append whose commit failed: the same
 // epoch and the same sum are the same record.
-func (w *writer) isStored(ctx context.Context, run string, epoch, seq, crc int64) (bool, error) {
-	var e, c int64
-	err := w.row(ctx, `SELECT epoch, crc FROM journal WHERE run_id=? AND seq=?`, run, seq).Scan(&e, &c)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+func storedAt(run string, epoch, seq, crc int64) func(context.Context, *writer) (bool, error) {
+	return func(ctx context.Context, w *writer) (bool, error) {
+		var e, c int64
+		err := w.row(ctx, `SELECT epoch, crc FROM journal WHERE run_id=? AND seq=?`, run, seq).Scan(&e, &c)
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return e == epoch && c == crc, err
 	}
-	return e == epoch && c == crc, err
 }
 
 // Release implements [journal.Lease].

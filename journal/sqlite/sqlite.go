@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -208,8 +207,14 @@ func isJournalError(err error) bool {
 	return false
 }
 
+// isFull reports that there was no room.
+func isFull(err error) bool {
+	s, ok := errors.AsType[*lib.Error](err)
+	return ok && s.Code()&0xff == codes.SQLITE_FULL
+}
+
 // isSyncFailure reports that the system could not say what is on disk.
 func isSyncFailure(err error) bool {
 	s, ok := errors.AsType[*lib.Error](err)
-	return ok && (s.Code() == codes.SQLITE_IOERR_FSYNC || strings.Contains(err.Error(), "fsync"))
+	return ok && (s.Code() == codes.SQLITE_IOERR_FSYNC || s.Code() == codes.SQLITE_IOERR_DIR_FSYNC)
 }

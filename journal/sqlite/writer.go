@@ -136,7 +136,10 @@ func (w *writer) rollback(ctx context.Context) error {
 // read was synced before it could be read, except when the sync itself failed.
 func (w *writer) settle(ctx context.Context, j *job, err error) error {
 	c, ok := errors.AsType[*commitError](err)
-	if !ok || j.stored == nil || isSyncFailure(err) {
+	switch {
+	case ok && isFull(err): // the transaction did not fit into the log, and is undone
+		return c.err
+	case !ok || j.stored == nil || isSyncFailure(err):
 		return err
 	}
 	there, look := j.stored(ctx, w)

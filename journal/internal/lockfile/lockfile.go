@@ -4,6 +4,7 @@
 package lockfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -59,17 +60,24 @@ func (l *Lock) Valid() bool {
 	return err == nil && os.SameFile(mine, now)
 }
 
-// Note is what the last holder wrote into the file, nil when nobody did.
+// Note is what the last holder wrote into the file, spaces at its end apart; empty
+// when nobody did.
 func (l *Lock) Note() ([]byte, error) {
-	return io.ReadAll(io.NewSectionReader(l.file, 0, maxNote))
+	note, err := io.ReadAll(io.NewSectionReader(l.file, 0, maxNote))
+	return bytes.TrimRight(note, " "), err
 }
 
-// SetNote writes into the file.
+// SetNote writes into the file. It does not shorten the file, which would make some
+// file systems flush it: a note that is shorter than the last one ends in spaces.
 func (l *Lock) SetNote(note []byte) error {
-	if err := l.file.Truncate(0); err != nil {
+	info, err := l.file.Stat()
+	if err != nil {
 		return err
 	}
-	_, err := l.file.WriteAt(note, 0)
+	if pad := min(info.Size(), maxNote) - int64(len(note)); pad > 0 {
+		note = append(bytes.Clone(note), bytes.Repeat([]byte{' '}, int(pad))...)
+	}
+	_, err = l.file.WriteAt(note, 0)
 	return err
 }
 
@@ -87,5 +95,5 @@ func Probe(root *os.Root, name string) (held bool, note []byte, err error) {
 		return held, nil, err
 	}
 	note, err = io.ReadAll(io.LimitReader(f, maxNote))
-	return held, note, errors.Join(err, f.Close())
+	return held, bytes.TrimRight(note, " "), errors.Join(err, f.Close())
 }

@@ -23,6 +23,9 @@ func TestTakeIsExclusive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := l.SetNote([]byte("somebody else")); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.SetNote([]byte("ann")); err != nil {
 		t.Fatal(err)
 	}

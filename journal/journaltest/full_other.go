@@ -1,0 +1,16 @@
+//go:build !linux
+
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/fiducial-dev/fiducial/journal"
+)
+
+func testFullDisk(t *testing.T, _ Store)  { t.Skip("the test needs Linux") }
+func testFileLimit(t *testing.T, _ Store) { t.Skip("the test needs Linux") }
+
+func fillChild(context.Context, journal.Journal) error { return errors.New("the test needs Linux") }
