@@ -134,14 +134,16 @@ func TestCompare(t *testing.T) {
 			tt.after.Check = findings.ERC
 			d := findings.Compare(tt.before, tt.after, changes)
 			for _, x := range []struct{ what, got, want string }{
-				{"added", names(d.Added), tt.added}, {"removed", names(d.Removed), tt.removed},
-				{"same", names(d.Same), tt.same}, {"silenced", names(d.Silenced), tt.silenced},
+				{"added", names(d.Added), tt.added},
+				{"removed", names(d.Removed), tt.removed},
+				{"same", names(d.Same), tt.same},
+				{"silenced", names(d.Silenced), tt.silenced},
 			} {
 				if x.got != x.want {
 					t.Errorf("%s: %q, want %q", x.what, x.got, x.want)
 				}
 			}
-			for _, b := range strings.Fields(tt.blinds) {
+			for b := range strings.FieldsSeq(tt.blinds) {
 				if d.Blind[b] == "" {
 					t.Errorf("%q is not in %v", b, d.Blind)
 				}

@@ -76,7 +76,7 @@ func readBOM(text string) ([]Entry, error) {
 	}
 	entries := make([]Entry, 0, len(rows)-1)
 	for _, row := range rows[1:] {
-		for _, ref := range strings.Split(row[0], ",") {
+		for ref := range strings.SplitSeq(row[0], ",") {
 			entries = append(entries, Entry{
 				Ref: ref, Value: row[1], Footprint: row[2], DNP: row[3] != "", NoBOM: row[4] != "", NoBoard: row[5] != "",
 			})

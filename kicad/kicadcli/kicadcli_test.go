@@ -52,6 +52,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, kicadcli.Options{})
 	sheet := kicadtest.Divider("p").String()
 	double := kicadtest.Divider("p")
@@ -92,6 +93,7 @@ func TestProbe(t *testing.T) {
 
 // B-96: the reason comes with its line, though kicad-cli's own message is only that it failed.
 func TestReason(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, kicadcli.Options{})
 	sheet := kicadtest.Divider("p").String()
 	for name, tt := range map[string]struct{ file, text, want string }{

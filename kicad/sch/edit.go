@@ -142,8 +142,10 @@ func (d *Design) RenameReference(oldRef, newRef string) ([]sexpr.Edit, error) {
 	}
 	for _, p := range d.Placed() {
 		if p.Ref == newRef {
-			return nil, &EditError{Kind: PartExists, Detail: fmt.Sprintf("there is a part %s already", newRef),
-				Candidates: []string{fmt.Sprintf("%s in %s, line %d", p.Symbol.Value("Value"), p.Symbol.File.Name, p.Symbol.Node.Line())}}
+			return nil, &EditError{
+				Kind: PartExists, Detail: fmt.Sprintf("there is a part %s already", newRef),
+				Candidates: []string{fmt.Sprintf("%s in %s, line %d", p.Symbol.Value("Value"), p.Symbol.File.Name, p.Symbol.Node.Line())},
+			}
 		}
 	}
 	var edits []sexpr.Edit

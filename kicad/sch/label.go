@@ -21,7 +21,7 @@ const (
 	Power
 )
 
-var labelKinds = map[string]LabelKind{"label": Local, "global_label": Global, "hierarchical_label": Hierarchical} //nolint:gochecknoglobals // a constant table
+var labelKinds = map[string]LabelKind{"label": Local, "global_label": Global, "hierarchical_label": Hierarchical}
 
 // String names the kind in words.
 func (k LabelKind) String() string {
@@ -82,7 +82,7 @@ func (f *File) addPower() {
 
 // KiCad's escapes in names, from its UnescapeString. In a net's name only the slash stays escaped, since it divides
 // sheets there: a label SPI/CS of the root makes the net /SPI{slash}CS.
-var unescape = strings.NewReplacer( //nolint:gochecknoglobals // a constant table
+var unescape = strings.NewReplacer(
 	"{slash}", "/", "{backslash}", `\`, "{lt}", "<", "{gt}", ">", "{dblquote}", `"`, "{quote}", "'", "{bar}", "|",
 	"{comma}", ",", "{colon}", ":", "{space}", " ", "{dollar}", "$", "{tab}", "\t", "{return}", "\n", "{brace}", "{",
 )

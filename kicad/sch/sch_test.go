@@ -170,7 +170,7 @@ func TestRenameNet(t *testing.T) {
 			if got := renamed(t, before, o.nets(t, after)); got != tt.want {
 				t.Errorf("kicad-cli sees %q, want %q", got, tt.want)
 			}
-			for _, pair := range strings.Fields(tt.want) {
+			for pair := range strings.FieldsSeq(tt.want) {
 				from, to, _ := strings.Cut(pair, ">")
 				if !slices.Contains(r.Nets, [2]string{from, to}) {
 					t.Errorf("Nets %q lack %q", r.Nets, pair)

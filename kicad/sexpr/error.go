@@ -27,7 +27,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{ //nolint:gochecknoglobals // a constant table
+var kindNames = [kinds]string{
 	"unclosed-bracket", "extra-bracket", "unterminated-string", "trailing-content", "second-root", "not-a-list",
 	"empty", "nul-byte", "invalid-utf8", "byte-order-mark", "utf16", "too-large",
 }

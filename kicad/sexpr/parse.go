@@ -59,7 +59,7 @@ func (p *parser) fail(kind ErrorKind, offset int, format string, args ...any) {
 }
 
 // class sorts bytes: 1 white space, 2 a bracket. NUL is white space to KiCad.
-var class = func() (c [256]uint8) { //nolint:gochecknoglobals // a constant table
+var class = func() (c [256]uint8) {
 	for i := 0; i <= ' '; i++ {
 		c[i] = 1
 	}
@@ -75,9 +75,10 @@ func (p *parser) scan(i int) {
 	for i < len(src) {
 		c := src[i]
 		if class[c] == 1 {
-			if c == '\n' {
+			switch c {
+			case '\n':
 				freshLine = true
-			} else if c == 0 {
+			case 0:
 				p.fail(NUL, i, "a NUL byte stands in the text")
 			}
 			i++

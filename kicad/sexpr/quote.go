@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-var quoter = strings.NewReplacer("\r\n", `\r`, "\n", `\n`, "\r", `\r`, `\`, `\\`, `"`, `\"`) //nolint:gochecknoglobals // a constant table
+var quoter = strings.NewReplacer("\r\n", `\r`, "\n", `\n`, "\r", `\r`, `\`, `\\`, `"`, `\"`)
 
 // Quote writes a string as KiCad does: always in quotes, with the backslash, the quote, line feed and carriage
 // return escaped and every other byte as it is. The pair CR LF becomes one \r.

@@ -73,6 +73,7 @@ func newRunner(t *testing.T) *kicadcli.Runner {
 }
 
 func TestCases(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	cases, err := filepath.Glob(filepath.Join(dir, "*", "oracle.json"))
 	if err != nil || len(cases) == 0 {
@@ -188,7 +189,10 @@ func (j judge) inventory(t *testing.T) {
 		return p.Kind == sch.MissingLibSymbol || p.Kind == sch.UnreadableSheet && p.File != d.Root
 	})
 	diff := cmp.Diff(want, ours)
-	if (diff != "") != explained && !(explained && len(ours) >= len(want)) {
+	if explained && len(ours) >= len(want) {
+		return // kicad-cli dropped what our reader names
+	}
+	if diff != "" {
 		t.Errorf("our parts (-want +got), explained %v by %v:\n%s", explained, d.Problems, diff)
 	}
 }
