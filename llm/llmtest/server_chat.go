@@ -204,7 +204,7 @@ func (c *chatReader) result(_ int, m chatMessage, parts []llm.Part) *refusal {
 		known = known || id == m.ToolCallID
 	}
 	if !known || c.have[m.ToolCallID] {
-		return refuse("Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+		return refuse("Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")
 	}
 	c.have[m.ToolCallID] = true
 	r := llm.Result{CallID: m.ToolCallID, Name: c.names[m.ToolCallID], Status: llm.StatusSuccess}

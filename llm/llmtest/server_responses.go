@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
@@ -90,10 +91,11 @@ func (p *responsesReader) item(i int, it responsesItem, stored bool) *refusal {
 		if it.Encrypted == "" && !stored {
 			return refuse("Item with id '%s' not found. Items are not persisted when `store` is set to false.", it.ID)
 		}
-		text := ""
+		var summary strings.Builder
 		for _, s := range it.Summary {
-			text += s.Text
+			summary.WriteString(s.Text)
 		}
+		text := summary.String()
 		if it.Encrypted != signatureOf(text) {
 			return refuse("The encrypted content for item %s could not be verified.", it.ID)
 		}

@@ -115,7 +115,7 @@ func TestServerRefuses(t *testing.T) {
 		{"lone surrogate", WireAnthropic, `"text":"on"`, `"text":"\ud83d"`, "surrogate"},
 		{"five marks", WireAnthropic, `{"type":"text","text":"on"}`, strings.Repeat(`{"type":"text","text":"on","cache_control":{"type":"ephemeral"}},`, 4) + `{"type":"text","text":"on","cache_control":{"type":"ephemeral"}}`, "Found 5"},
 		{"result missing", WireOpenAIChat, `{"role":"tool","tool_call_id":"c1","content":"r"},`, ``, "did not have response messages: c1"},
-		{"result without call", WireOpenAIChat, `"tool_call_id":"c1"`, `"tool_call_id":"c2"`, "must be a response to a preceeding"},
+		{"result without call", WireOpenAIChat, `"tool_call_id":"c1"`, `"tool_call_id":"c2"`, "must be a response to a preceding"},
 		{"bare null", WireOpenAIChat, `{"role":"user","content":"on"}`, `{"role":"assistant","content":null}`, "got null"},
 		{"cut arguments", WireOpenAIChat, `"{\"a\":1.0}"`, `"{\"a\""`, "valid JSON object"},
 		{"result missing", WireOpenAIResponses, `{"type":"function_call_output","call_id":"c1","output":"r"},`, ``, "No tool output found"},
@@ -192,16 +192,11 @@ func TestRecord(t *testing.T) {
 	dir := t.TempDir()
 	ask := func(c *http.Client) string {
 		t.Helper()
-		resp, err := c.Post(srv.URL+"/v1/messages?key=secret-key-1", "application/json", strings.NewReader(conversations[WireAnthropic]))
+		answer, err := tryBody(t, c, srv.URL, conversations[WireAnthropic])
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer resp.Body.Close()
-		data, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
+		return answer
 	}
 	versioned := roundTrip(func(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Anthropic-Version", "2023-06-01")
@@ -223,16 +218,33 @@ func TestRecord(t *testing.T) {
 	if got, want := ask(replay), strings.ReplaceAll(first, "secret-key-1", "[masked]"); got != want || again.Left() != 0 {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if _, err := replay.Get(srv.URL); err == nil || !strings.Contains(err.Error(), "request 2, and 1 were recorded") {
+	if _, err := try(t, replay, srv.URL); err == nil || !strings.Contains(err.Error(), "request 2, and 1 were recorded") {
 		t.Errorf("one too many: %v", err)
 	}
 	other, err := NewReplayer(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&http.Client{Transport: other}).Post(srv.URL+"/v1/messages", "application/json", strings.NewReader("{}")); err == nil || !strings.Contains(err.Error(), "body differs") {
+	if _, err := try(t, &http.Client{Transport: other}, srv.URL); err == nil || !strings.Contains(err.Error(), "body differs") {
 		t.Errorf("another body: %v", err)
 	}
+}
+
+func try(t *testing.T, c *http.Client, url string) (string, error) { return tryBody(t, c, url, "{}") }
+
+func tryBody(t *testing.T, c *http.Client, url, body string) (string, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages?key=secret-key-1", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return string(data), err
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -30,11 +30,23 @@ func TestClient(t *testing.T, newClient func(baseURL string) llm.Client, w Wire)
 		name string
 		run  func(*testing.T)
 	}{
-		{"text", s.text}, {"calls", s.calls}, {"conversation", s.conversation}, {"thinking", s.thinking},
-		{"other vendors' data", s.foreign}, {"tool names", s.toolNames}, {"odd parts", s.oddParts},
-		{"image", s.image}, {"stop reasons", s.stops}, {"errors by status", s.statuses},
-		{"errors inside the stream", s.faults}, {"stream without end", s.unfinished}, {"cut connection", s.cut},
-		{"cancel", s.cancel}, {"leave early", s.leave}, {"at once", s.atOnce}, {"prefix", s.prefix},
+		{"text", s.text},
+		{"calls", s.calls},
+		{"conversation", s.conversation},
+		{"thinking", s.thinking},
+		{"other vendors' data", s.foreign},
+		{"tool names", s.toolNames},
+		{"odd parts", s.oddParts},
+		{"image", s.image},
+		{"stop reasons", s.stops},
+		{"errors by status", s.statuses},
+		{"errors inside the stream", s.faults},
+		{"stream without end", s.unfinished},
+		{"cut connection", s.cut},
+		{"cancel", s.cancel},
+		{"leave early", s.leave},
+		{"at once", s.atOnce},
+		{"prefix", s.prefix},
 	} {
 		t.Run(part.name, part.run)
 	}
@@ -68,7 +80,6 @@ func readReply(t *testing.T, c llm.Client, req *llm.Request) (collect.Reply, err
 			t.Errorf("%#v, %v after the end", ev, err)
 		}
 		if err != nil {
-			ended = true
 			if _, ok := errors.AsType[*llm.Error](err); !ok && t.Context().Err() == nil {
 				t.Errorf("%v is no *llm.Error", err)
 			}
@@ -271,7 +282,8 @@ func (s *suite) foreign(t *testing.T) {
 	req := ask("go")
 	req.Tools = s.tools()
 	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse, Parts: []llm.Part{
-		llm.Thinking{Text: "FOREIGN-THOUGHT", Opaque: other}, llm.Text{Text: "Looking.", Opaque: other},
+		llm.Thinking{Text: "FOREIGN-THOUGHT", Opaque: other},
+		llm.Text{Text: "Looking.", Opaque: other},
 		llm.Call{ID: "functions.read:0", Name: "read", Args: `{"path":"a"}`, Opaque: other},
 	}}
 	req.Messages = append(req.Messages, m, resultsFor(m, "a"))
@@ -290,8 +302,8 @@ func (s *suite) toolNames(t *testing.T) {
 	for _, name := range []string{"github.issues/create", "github_issues_create", long + "a", long + "b"} {
 		req.Tools = append(req.Tools, llm.Tool{Name: name, Description: "Tool " + name})
 	}
-	turn := func(_ context.Context, seen *llm.Request) iter.Seq2[llm.Event, error] {
-		return Call(seen.Tools[0].Name, "{}", seen.Tools[3].Name, "{}")(nil, seen)
+	turn := func(ctx context.Context, seen *llm.Request) iter.Seq2[llm.Event, error] {
+		return Call(seen.Tools[0].Name, "{}", seen.Tools[3].Name, "{}")(ctx, seen)
 	}
 	c, _, _ := s.start(t, turn, Say("done"))
 	m := mustStream(t, c, req).Message
@@ -310,9 +322,14 @@ func (s *suite) oddParts(t *testing.T) {
 	req := ask("go")
 	req.Tools = s.tools()
 	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse, Parts: []llm.Part{
-		llm.Text{Text: "\n"}, llm.Thinking{Text: "no signature"}, llm.Text{},
-		llm.Call{ID: "a", Name: "read", Args: ``}, llm.Call{ID: "b", Name: "read", Args: `{"path": "x`}, llm.Call{ID: "c", Name: "gone", Args: `[1]`},
-		llm.Call{ID: "d", Name: "read", Args: `{"path":"\ud83d"}`}, llm.Text{Text: " "},
+		llm.Text{Text: "\n"},
+		llm.Thinking{Text: "no signature"},
+		llm.Text{},
+		llm.Call{ID: "a", Name: "read", Args: ``},
+		llm.Call{ID: "b", Name: "read", Args: `{"path": "x`},
+		llm.Call{ID: "c", Name: "gone", Args: `[1]`},
+		llm.Call{ID: "d", Name: "read", Args: `{"path":"\ud83d"}`},
+		llm.Text{Text: " "},
 	}}
 	results := llm.ToolResults(
 		llm.Result{CallID: "a", Name: "read", Status: llm.StatusSuccess},
@@ -436,7 +453,10 @@ func (s *suite) leave(t *testing.T) {
 		}
 	}
 	c, _, _ := s.start(t, turn)
-	for range c.Stream(t.Context(), ask("go")) {
+	for _, err := range c.Stream(t.Context(), ask("go")) {
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 	select {
@@ -447,8 +467,8 @@ func (s *suite) leave(t *testing.T) {
 }
 
 func (s *suite) atOnce(t *testing.T) {
-	turn := func(_ context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
-		return Say("to "+req.Messages[0].Text())(nil, req)
+	turn := func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
+		return Say("to "+req.Messages[0].Text())(ctx, req)
 	}
 	turns := make([]Turn, 8)
 	for i := range turns {

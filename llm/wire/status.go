@@ -133,9 +133,15 @@ func classOfName(name string) llm.Class {
 		word  string
 		class llm.Class
 	}{
-		{"unavailable", llm.ClassOverloaded}, {"resource_exhausted", llm.ClassRateLimit},
-		{"server_error", llm.ClassServer}, {"internal", llm.ClassServer}, {"api_error", llm.ClassServer}, {"timeout", llm.ClassServer},
-		{"authentication", llm.ClassAuth}, {"permission", llm.ClassPermission}, {"not_found", llm.ClassNotFound},
+		{"unavailable", llm.ClassOverloaded},
+		{"resource_exhausted", llm.ClassRateLimit},
+		{"server_error", llm.ClassServer},
+		{"internal", llm.ClassServer},
+		{"api_error", llm.ClassServer},
+		{"timeout", llm.ClassServer},
+		{"authentication", llm.ClassAuth},
+		{"permission", llm.ClassPermission},
+		{"not_found", llm.ClassNotFound},
 		{"invalid", llm.ClassInvalidRequest},
 	} {
 		if strings.Contains(name, c.word) {

@@ -253,7 +253,8 @@ func TestWholeReply(t *testing.T) {
 	}
 	want := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse, Parts: []llm.Part{
 		llm.Thinking{Text: "hm", Opaque: llm.Opaque{Vendor: "anthropic", Data: json.RawMessage(`{"signature":"c2ln"}`)}},
-		llm.Text{Text: "hello"}, llm.Call{ID: "a", Name: "f", Args: `{"x":1.0}`},
+		llm.Text{Text: "hello"},
+		llm.Call{ID: "a", Name: "f", Args: `{"x":1.0}`},
 	}}
 	if diff := cmp.Diff(want, got.Message); diff != "" || got.Usage.Output.Value() != 4 {
 		t.Errorf("%+v (-want +got)\n%s", got.Usage, diff)

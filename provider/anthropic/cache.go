@@ -64,8 +64,8 @@ func (c *Client) fourth(req *llm.Request, messages []message, end place) (place,
 // lastReply is the index of the newest assistant message, before which the request
 // that it answers ended.
 func lastReply(messages []message) int {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].role == "assistant" {
+	for i, m := range slices.Backward(messages) {
+		if m.role == "assistant" {
 			return i
 		}
 	}
@@ -74,9 +74,9 @@ func lastReply(messages []message) int {
 
 // lastFit is the last block in the first n messages that can carry a mark.
 func lastFit(messages []message, n int) (place, bool) {
-	for i := n - 1; i >= 0; i-- {
-		for k := len(messages[i].blocks) - 1; k >= 0; k-- {
-			if messages[i].blocks[k].fit {
+	for i, m := range slices.Backward(messages[:n]) {
+		for k, b := range slices.Backward(m.blocks) {
+			if b.fit {
 				return place{i, k}, true
 			}
 		}

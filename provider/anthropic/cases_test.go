@@ -243,6 +243,7 @@ func stepOnce(t *testing.T, client llm.Client, req *llm.Request) (collect.Reply,
 			if kinds[ev.Index] == llm.BlockText {
 				text += ev.Text
 			}
+		case llm.BlockStop, llm.UsageReport, llm.Finish, llm.Unhandled, llm.Failover:
 		}
 		if err := c.Add(ev); err != nil {
 			return collect.Reply{}, "", err

@@ -127,7 +127,7 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, error) 
 		return resp, nil
 	}
 	defer resp.Body.Close()                                             //nolint:errcheck // the status is the error
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody)) //nolint:errcheck // what there is of it will do
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody)) // what there is of it will do
 	return nil, statusError(resp.StatusCode, resp.Header, text)
 }
 

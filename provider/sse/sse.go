@@ -51,10 +51,10 @@ func Read(r io.Reader, limit int) iter.Seq2[Event, error] {
 		limit = DefaultLimit
 	}
 	return func(yield func(Event, error) bool) {
-		tail := &closer{r: r}
+		tail := &lines{r: r, limit: limit}
 		for ev, err := range gosse.Read(tail, &gosse.ReadConfig{MaxEventSize: limit}) {
 			if err != nil {
-				if errors.Is(err, bufio.ErrTooLong) {
+				if errors.Is(err, bufio.ErrTooLong) || errors.Is(err, ErrTooLong) {
 					err = fmt.Errorf("%w of %d bytes", ErrTooLong, limit)
 				}
 				yield(Event{}, err)
@@ -68,54 +68,4 @@ func Read(r io.Reader, limit int) iter.Seq2[Event, error] {
 			}
 		}
 	}
-}
-
-// A closer adds the blank line that a body lacks at its end. It does so only at a
-// clean end: a body that broke off has no last event.
-type closer struct {
-	r     io.Reader
-	tail  [3]byte // the last bytes of r, newest last
-	rest  string  // what is still to be added
-	added bool    // set once it was: what is parsed from here on r did not end
-	ended bool
-}
-
-func (c *closer) Read(p []byte) (int, error) {
-	if c.ended {
-		if c.rest == "" {
-			return 0, io.EOF
-		}
-		n := copy(p, c.rest)
-		c.rest, c.added = c.rest[n:], true
-		return n, nil
-	}
-	n, err := c.r.Read(p)
-	for _, b := range p[max(0, n-len(c.tail)):n] {
-		c.tail = [3]byte{c.tail[1], c.tail[2], b}
-	}
-	if !errors.Is(err, io.EOF) {
-		return n, err
-	}
-	c.ended = true
-	if !c.blank() {
-		c.rest = "\n\n"
-	}
-	if n > 0 {
-		return n, nil
-	}
-	return c.Read(p)
-}
-
-// blank reports whether r ended with a blank line.
-func (c *closer) blank() bool {
-	end := len(c.tail)
-	switch {
-	case c.tail[end-2] == '\r' && c.tail[end-1] == '\n':
-		end -= 2
-	case c.tail[end-1] == '\n' || c.tail[end-1] == '\r':
-		end--
-	default:
-		return false
-	}
-	return c.tail[end-1] == '\n' || c.tail[end-1] == '\r'
 }

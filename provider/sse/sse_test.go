@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -126,6 +127,24 @@ func (r *stepReader) Read(p []byte) (int, error) {
 	n := copy(p[:min(len(p), r.size)], r.rest)
 	r.rest = r.rest[n:]
 	return n, nil
+}
+
+// An event of megabytes costs its size, not the square of it, however small the
+// pieces are that it comes in.
+func BenchmarkReadLarge(b *testing.B) {
+	for _, size := range []int{1 << 20, 4 << 20} {
+		b.Run(strconv.Itoa(size>>20)+"MiB", func(b *testing.B) {
+			body := "data: " + strings.Repeat("x", size) + "\n\n"
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				for _, err := range Read(&stepReader{rest: body, size: 1400}, 0) {
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
 }
 
 func BenchmarkRead(b *testing.B) {
