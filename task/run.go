@@ -191,6 +191,7 @@ func (r *runner) run(ctx context.Context) *Result {
 	default:
 		r.failed(last)
 	}
+	res.Tally = r.rules.Tally() // once more: the commit meets obligations
 	if err := r.cfg.Domain.Close(); err != nil {
 		r.warn("closing: %v", err)
 	}

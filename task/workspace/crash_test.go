@@ -62,6 +62,12 @@ func TestChild(t *testing.T) {
 	}
 	s, err := w.Reopen(t.Context(), "run1")
 	must(t, err)
+	if what == "commit" {
+		must(t, os.WriteFile(filepath.Join(dir, ".git/pid"), fmt.Append(nil, os.Getpid()), 0o600))
+		_, err := s.Commit(t.Context(), "Run", workspace.CommitOptions{})
+		fmt.Printf("\nanswer: %d %v\n", kind(err), err)
+		return
+	}
 	fmt.Println("\nanswer: begin")
 	_, err = s.Restore(t.Context())
 	fmt.Printf("\nanswer: %d %v\n", kind(err), err)
@@ -140,6 +146,45 @@ func TestRestoreSurvivesSIGKILL(t *testing.T) {
 		}
 	}
 	t.Logf("%d of 8 kills came in the middle of the work", partial)
+}
+
+// The process dies before, and right after, the branch moves.
+func TestCommitSurvivesSIGKILL(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"prepared", "committed"} {
+		r := newRepo(t, map[string]string{"a": "1\n", "staged": "1\n"})
+		r.write("staged", "user\n")
+		r.git("add", "staged")
+		before := r.dump()
+		r.snapshot("run1")
+		r.write("a", "run\n")
+		r.hook("reference-transaction", "if [ \"$1\" = "+when+" ] && grep -q refs/heads; then kill -9 $(cat .git/pid); sleep 1; exit 1; fi\n")
+		cmd := r.child("commit", 0)
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Fatalf("%s: the child was not killed: %s", when, out)
+		}
+		r.remove(".git/hooks/reference-transaction")
+		time.Sleep(1500 * time.Millisecond) // git itself goes on without its parent
+		s, err := r.open().Reopen(t.Context(), "run1")
+		must(t, err)
+		if when == "prepared" {
+			if s.Committed() != "" || r.git("rev-list", "--count", "HEAD") != "1\n" {
+				t.Errorf("committed %q", s.Committed())
+			}
+			if _, err := s.Restore(t.Context()); err != nil {
+				t.Error(err)
+			}
+			same(t, "restored", before, r.dump())
+			continue
+		}
+		if s.Committed() != strings.TrimSpace(r.git("rev-parse", "HEAD")) || r.git("show", "HEAD:a") != "run\n" {
+			t.Errorf("%s: committed %q", when, s.Committed())
+		}
+		must(t, s.Release(t.Context()))
+		if got := r.git("status", "--porcelain"); got != "M  staged\n" {
+			t.Errorf("%s: status %q", when, got)
+		}
+	}
 }
 
 func TestLockOfADeadProcessIsFree(t *testing.T) {

@@ -18,19 +18,19 @@ var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 // A repo is a repository in a temporary folder, with an environment of its own.
 type repo struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	env []string
 }
 
-func testEnv(t *testing.T) []string {
+func testEnv(t testing.TB) []string {
 	home := t.TempDir()
 	write(t, home, ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n")
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + os.TempDir()}
 }
 
 // newRepo makes a repository whose first commit holds files.
-func newRepo(t *testing.T, files map[string]string) *repo {
+func newRepo(t testing.TB, files map[string]string) *repo {
 	t.Helper()
 	r := &repo{t: t, dir: t.TempDir(), env: testEnv(t)}
 	r.git("init", "-q")
@@ -62,7 +62,7 @@ func (r *repo) try(args ...string) (string, error) {
 
 func (r *repo) write(p, content string) { r.t.Helper(); write(r.t, r.dir, p, content) }
 
-func write(t *testing.T, dir, p, content string) {
+func write(t testing.TB, dir, p, content string) {
 	t.Helper()
 	name := filepath.Join(dir, p)
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {

@@ -38,7 +38,7 @@ func (c *committer) land(ctx context.Context, commit string, paths map[string]pa
 	if err = errors.Join(err, lock.Sync(), lock.Close()); err != nil {
 		return err
 	}
-	marked, err := c.mark(ctx, commit)
+	marked, err := c.mark(ctx, commit, b)
 	if err != nil {
 		return err
 	}
@@ -52,6 +52,31 @@ func (c *committer) land(ctx context.Context, commit string, paths map[string]pa
 		return fmt.Errorf("commit %s is made, but the index could not be written, so git status shows it undone; git reset mends that: %w", commit, err)
 	}
 	return nil
+}
+
+// finishIndex ends what a process left that was killed between moving the branch and
+// renaming the index: the lock that it held is the complete index, known by its
+// content.
+func (s *Snapshot) finishIndex(ctx context.Context) error {
+	if s.index == "" {
+		return nil
+	}
+	index, err := s.r.gitPath(ctx, "index")
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(index + ".lock")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	name, err := s.r.hash(int64(len(b)), bytes.NewReader(b), make([]byte, 32<<10))
+	if err != nil || name != s.index {
+		return err // the lock of somebody else
+	}
+	return os.Rename(index+".lock", index)
 }
 
 // lockIndex waits a little for another git command to end.
@@ -126,7 +151,11 @@ func (c *committer) follow(ctx context.Context, paths map[string]pair) ([]byte, 
 }
 
 // mark makes the snapshot's commit anew, with the run's commit in it.
-func (c *committer) mark(ctx context.Context, commit string) (string, error) {
+func (c *committer) mark(ctx context.Context, commit string, index []byte) (string, error) {
+	name, err := c.s.r.hash(int64(len(index)), bytes.NewReader(index), make([]byte, 32<<10))
+	if err != nil {
+		return "", err
+	}
 	out, err := c.s.r.git.run(ctx, call{args: []string{"ls-tree", "-z", "--full-tree", c.s.commit}})
 	if err != nil {
 		return "", err
@@ -138,7 +167,7 @@ func (c *committer) mark(ctx context.Context, commit string) (string, error) {
 		}
 	}
 	marked := *c.s
-	marked.committed = commit
+	marked.committed, marked.index = commit, name
 	return marked.commitMeta(ctx, entries.Bytes(), c.s.commit)
 }
 

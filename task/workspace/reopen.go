@@ -36,7 +36,7 @@ func (r *Repo) Reopen(ctx context.Context, run string) (*Snapshot, error) {
 		}
 	}
 	s := &Snapshot{
-		r: r, run: run, commit: commit, at: m.At, committed: m.Committed,
+		r: r, run: run, commit: commit, at: m.At, committed: m.Committed, index: m.Index,
 		head: Head{Commit: m.Head, Branch: m.Branch}, clean: commit + ":clean",
 	}
 	if err := s.readLists(ctx); err != nil {

@@ -33,7 +33,7 @@ type Restored struct {
 // process on a reopened snapshot.
 //
 // It goes on after a path that cannot be put back, and then fails with
-// KindBlocked, KindUnreadable or KindIO and those paths. When a foreign commit
+// KindBlocked or KindIO and those paths. When a foreign commit
 // touched paths that the snapshot has otherwise, these are left and the error is
 // KindHeadMoved (B-59). The result is valid with every error.
 func (s *Snapshot) Restore(ctx context.Context) (Restored, error) {

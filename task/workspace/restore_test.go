@@ -366,7 +366,7 @@ func scramble(r *repo, rnd *rand.Rand, n int) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +26,7 @@ type Snapshot struct {
 	head      Head
 	at        time.Time
 	committed string // the run's own commit, once it is made
+	index     string // the name of the index's content that belongs to it
 
 	files     map[string]state       // bytes as they were, tracked and untracked
 	perms     map[string]fs.FileMode // where they are neither 0644 nor 0755
@@ -44,6 +47,7 @@ type meta struct {
 	Branch    string    `json:"branch,omitempty"`
 	Tree      string    `json:"tree"` // which working tree, as the folder below git's own
 	Committed string    `json:"committed,omitempty"`
+	Index     string    `json:"index,omitempty"`
 }
 
 const metaVersion = 1
@@ -251,7 +255,11 @@ func (s *Snapshot) storeContent(ctx context.Context, t *tree, tracked map[string
 	}
 	feedErr := feed()
 	_ = in.Close() // without "done" git fails, as it must
-	if err := cmd.Wait(); err != nil && (feedErr == nil || !isOurs(feedErr)) {
+	err = cmd.Wait()
+	if err != nil {
+		_ = os.Remove(filepath.Join(s.r.gitDir, fmt.Sprintf("fast_import_crash_%d", cmd.Process.Pid))) // its report, which nobody reads
+	}
+	if err != nil && (feedErr == nil || !isOurs(feedErr)) {
 		return commandError(ctx, cmd.Args[1:], errOut.String(), err)
 	}
 	return feedErr
@@ -351,7 +359,7 @@ func (s *Snapshot) store(ctx context.Context) error {
 func (s *Snapshot) commitMeta(ctx context.Context, entries []byte, parents ...string) (string, error) {
 	text, err := json.Marshal(meta{
 		Version: metaVersion, Run: s.run, At: s.at, Head: s.head.Commit, Branch: s.head.Branch,
-		Tree: s.r.treeName(), Committed: s.committed,
+		Tree: s.r.treeName(), Committed: s.committed, Index: s.index,
 	})
 	if err != nil {
 		return "", err
@@ -398,7 +406,11 @@ func (r *Repo) treeName() string {
 }
 
 // Release drops the snapshot after the run has ended well. It may be called again.
+// Of a run that was killed just after it committed it first brings the index along.
 func (s *Snapshot) Release(ctx context.Context) error {
+	if err := error(nil); err != nil {
+		return fail("release", err)
+	}
 	if err := s.removeTemp(); err != nil {
 		return fail("release", err)
 	}

@@ -298,3 +298,51 @@ func TestLock(t *testing.T) {
 	must(t, err)
 	must(t, l.Release())
 }
+
+func TestSHA256Repository(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, nil)
+	r.remove(".git")
+	r.git("init", "-q", "--object-format=sha256")
+	r.write("a", "1\n")
+	r.write("dir/b", "2\n")
+	r.git("add", "-A")
+	r.git("commit", "-qm", "Start")
+	r.write("dir/b", "dirty\n")
+	before := r.dump()
+	r.snapshot("run1")
+	r.write("a", "run\n")
+	r.remove("dir")
+	s, err := r.open().Reopen(t.Context(), "run1")
+	must(t, err)
+	if _, err := s.Preserve(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "restored", before, r.dump())
+	r.write("a", "run\n")
+	if _, err := s.Commit(t.Context(), "Run", workspace.CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.git("show", "--name-only", "--format=", "HEAD"); got != "a\n" {
+		t.Errorf("commit holds %q", got)
+	}
+}
+
+func TestSnapshotLimit(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{"big but stored": strings.Repeat("x", 200)})
+	r.write("b", "12345678901")
+	w, err := workspace.Open(t.Context(), r.dir, workspace.Options{Env: r.env, MaxFile: 10})
+	must(t, err)
+	_, err = w.Snapshot(t.Context(), "run1", now)
+	e, _ := errors.AsType[*workspace.Error](err)
+	if kind(err) != workspace.KindUnreadable || len(e.Paths) != 1 || e.Paths[0] != "b" {
+		t.Errorf("got %v", err)
+	}
+	if m, _ := filepath.Glob(filepath.Join(r.dir, ".git/fast_import_crash*")); len(m) > 0 {
+		t.Errorf("left behind: %q", m)
+	}
+}

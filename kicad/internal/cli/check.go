@@ -154,6 +154,9 @@ func (out *checkJSON) add(v verdicts) {
 	for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
 		if c != nil {
 			rule := newRule(c)
+			if c.Status == kicadcli.NotRun {
+				c.Report.Findings = nil // of a design that was read in part, and as good as made up
+			}
 			for _, f := range c.Report.Findings {
 				rule.add(f, f.Gates())
 			}

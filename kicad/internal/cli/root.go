@@ -33,6 +33,8 @@ a network nor git.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 
 	root.AddCommand(
+		newDo(a),
+		newResume(a),
 		newCheck(a),
 		newDoctor(a),
 		newRuns(a),

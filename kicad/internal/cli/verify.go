@@ -80,12 +80,19 @@ func explain(ctx context.Context, r *kicadcli.Runner, t tree, v kicadcli.Verdict
 	if !ok {
 		return &v
 	}
+	v.Reason = words(e)
 	switch e.Kind {
 	case kicadcli.NotLoaded, kicadcli.Crashed, kicadcli.BadOutput, kicadcli.NoReport:
-		if _, err := r.Version(ctx); kicadcli.IsKind(err, kicadcli.TooOld) {
-			v.Reason = err.Error()
+		_, err := r.Version(ctx)
+		if old, ok := errors.AsType[*kicadcli.Error](err); ok && old.Kind == kicadcli.TooOld {
+			v.Reason = old.Detail
 			return &v
 		}
+	case kicadcli.Timeout:
+		v.Reason += "; give it longer with --kicad-limit, or look whether kicad-cli hangs"
+	case kicadcli.NotFound, kicadcli.TooOld, kicadcli.BadInput, kicadcli.Environment:
+	}
+	if e.Kind == kicadcli.NotLoaded {
 		files := []string{t.proj.PCB, t.proj.Root}
 		if v.Check == findings.ERC {
 			files = []string{t.proj.Root}
@@ -93,12 +100,17 @@ func explain(ctx context.Context, r *kicadcli.Runner, t tree, v kicadcli.Verdict
 		if why := whyNotLoaded(ctx, r, t, files); why != "" {
 			v.Reason = why
 		}
-	case kicadcli.NotFound, kicadcli.TooOld, kicadcli.Timeout, kicadcli.BadInput, kicadcli.Environment:
-	}
-	if e.Kind == kicadcli.Timeout {
-		v.Reason += "; give it longer with --kicad-limit, or look whether kicad-cli hangs"
 	}
 	return &v
+}
+
+// words are an error without its command, which stands beside it.
+func words(e *kicadcli.Error) string {
+	text := e.Detail
+	if e.Stderr != "" {
+		text += "; kicad-cli says: " + e.Stderr
+	}
+	return text
 }
 
 // whyNotLoaded finds the first file that does not load, with the place that kicad-cli or our own reader names.
@@ -111,9 +123,12 @@ func whyNotLoaded(ctx context.Context, r *kicadcli.Runner, t tree, files []strin
 		if err != nil || p.Loads {
 			continue
 		}
+		if p.Crashed {
+			return fmt.Sprintf("%s: %s", file, p.Summary())
+		}
 		reason, err := r.Reason(ctx, t.input(file))
-		if err != nil {
-			return fmt.Sprintf("%s does not load: %s", file, p.Summary())
+		if err != nil || reason.Line == 0 {
+			return fmt.Sprintf("%s: %s", file, p.Summary())
 		}
 		return fmt.Sprintf("%s does not load: %s", file, reason)
 	}

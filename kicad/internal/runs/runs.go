@@ -70,8 +70,10 @@ type Meta struct {
 	ID      string `json:"id"`      // the folder's name and the run's name in the journal
 	Request string `json:"request"`
 	Model   string `json:"model"`
-	Project string `json:"project,omitempty"` // the .kicad_pro, or what stands for it, relative to the top
-	DryRun  bool   `json:"dry_run,omitempty"`
+	// Environment is what the run was made with: versions by name.
+	Environment map[string]string `json:"environment,omitempty"`
+	Project     string            `json:"project,omitempty"` // the .kicad_pro, or what stands for it, relative to the top
+	DryRun      bool              `json:"dry_run,omitempty"`
 
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"` // zero while it goes on

@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/pcb"
+	"github.com/fiducial-dev/fiducial/kicad/sch"
+	"github.com/fiducial-dev/fiducial/kicad/sexpr"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+type renameNetInput struct {
+	From  string `json:"from" jsonschema:"the net as list_nets spells it, for example /MCU/TX or GND; a bare label name will do when one net has it"`
+	To    string `json:"to" jsonschema:"the new name, without a sheet's path"`
+	Merge bool   `json:"merge,omitempty" jsonschema:"join it with a net that has the new name already; without this such a rename is refused"`
+}
+
+// renameNet renames a net in every sheet and on the board, in one stroke. A rename
+// that would connect or part anything is refused, unless told to merge.
+func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.design()
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
+	if !in.Merge {
+		if err := b.free(ctx, in); err != nil {
+			return "", err
+		}
+	}
+	r, err := d.RenameNet(in.From, in.To, sch.RenameOptions{Merge: in.Merge})
+	if err != nil {
+		return "", refused(err)
+	}
+	sheets, err := b.edits(r.Edits)
+	if err != nil {
+		return "", err
+	}
+	c := change{edits: sheets, accept: onlyRenames}
+	if in.Merge {
+		c.accept = nil
+	}
+	notes, err := b.changeDesign(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	head := fmt.Sprintf("Renamed %d labels, pins and power symbols in %s.", len(r.Labels), fileList(sheets))
+	if len(r.Left) > 0 {
+		head += fmt.Sprintf(" Other nets of the same bare name were left alone: %s.", strings.Join(r.Left, ", "))
+	}
+	return answer(head, notes), nil
+}
+
+// free refuses a new name that a net has already: KiCad joins nets of one name.
+func (b *Bench) free(ctx context.Context, in renameNetInput) error {
+	list, err := b.nets(ctx)
+	if err != nil {
+		return tool.Errorf(tool.Failed, "the netlist cannot be had, so it is not known which names are free: %w", err)
+	}
+	want := sch.Plain(in.To)
+	for _, n := range list.Nets {
+		bare := sch.Plain(n.Name[strings.LastIndex(n.Name, "/")+1:])
+		if sch.Plain(n.Name) == want || bare == want {
+			return tool.Errorf(tool.Failed, "refused: a net %s exists already (%s); two nets of one name are one net in KiCad, so the rename could connect them. Nothing was changed", n.Name, pinList(n.Pins))
+		}
+	}
+	return nil
+}
+
+// onlyRenames refuses an electrical difference that is more than other names.
+func onlyRenames(e electrical) error {
+	if !e.moved() {
+		return nil
+	}
+	return tool.Errorf(tool.Failed, "reverted: the rename would change what is connected to what:\n%s", e)
+}
+
+// noNets refuses an electrical difference that concerns nets at all.
+func noNets(e electrical) error {
+	if !e.moved() && len(e.renamed) == 0 {
+		return nil
+	}
+	return tool.Errorf(tool.Failed, "reverted: the edit would change nets:\n%s", e)
+}
+
+// changeDesign applies edits of sheets and carries what follows from them onto
+// the board: the names of nets, and more. Both are kept, or neither: the nets'
+// names after the edit are kicad-cli's to say, so the sheets come first, and the
+// board follows while they can still be put back.
+func (b *Bench) changeDesign(ctx context.Context, c change, more ...func(*pcb.Board) ([]sexpr.Edit, error)) (string, error) {
+	if b.project.PCB != "" {
+		accept := c.accept
+		c.accept = func(e electrical) error {
+			if accept != nil {
+				if err := accept(e); err != nil {
+					return err
+				}
+			}
+			return b.carryOver(ctx, e, more)
+		}
+	}
+	return b.apply(ctx, c)
+}
+
+// carryOver edits the board to follow the sheets. It is called while the sheets'
+// edit can still be put back.
+func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Board) ([]sexpr.Edit, error)) error {
+	ed, err := b.newEdit(b.project.PCB)
+	if err != nil {
+		return err
+	}
+	brd := pcb.Read(b.project.PCB, ed.old)
+	names := map[string]string{}
+	for from, to := range e.renamed {
+		if brd.Has(from) {
+			names[from] = to
+		}
+	}
+	var ranges []sexpr.Edit
+	if len(names) > 0 {
+		if ranges, err = brd.RenameNets(names); err != nil {
+			return tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
+		}
+	}
+	for _, f := range more {
+		r, err := f(brd)
+		if err != nil {
+			return tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
+		}
+		ranges = append(ranges, r...)
+	}
+	if len(ranges) == 0 {
+		return nil
+	}
+	if ed.new, err = sexpr.Apply(ed.old, ranges); err != nil {
+		return tool.Errorf(tool.Failed, "reverted: %w", err)
+	}
+	_, err = b.apply(ctx, change{edits: []*edit{ed}})
+	return err
+}
+
+type renameRefInput struct {
+	From string `json:"from" jsonschema:"reference designator, for example R1"`
+	To   string `json:"to" jsonschema:"the new one, not in use"`
+}
+
+// renameReference renames a part in the property and the instances of every unit,
+// on the board, and in the names of nets that KiCad makes of references.
+func (b *Bench) renameReference(ctx context.Context, in renameRefInput) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.design()
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
+	ranges, err := d.RenameReference(in.From, in.To)
+	if err != nil {
+		return "", refused(err)
+	}
+	sheets, err := b.edits(ranges)
+	if err != nil {
+		return "", err
+	}
+	if _, err := b.nets(ctx); err != nil {
+		return "", tool.Errorf(tool.Failed, "the design does not load, so it is not known what the rename would change: %w", err)
+	}
+	c := change{edits: sheets, accept: onlyRenames, from: in.From, to: in.To}
+	notes, err := b.changeDesign(ctx, c, func(brd *pcb.Board) ([]sexpr.Edit, error) {
+		if !hasFootprint(brd, in.From) {
+			return nil, nil
+		}
+		return brd.RenameReference(in.From, in.To)
+	})
+	if err != nil {
+		return "", err
+	}
+	return answer(fmt.Sprintf("Renamed %s to %s in %s.", in.From, in.To, fileList(sheets)), notes), nil
+}
+
+func hasFootprint(brd *pcb.Board, ref string) bool {
+	return slices.ContainsFunc(brd.Footprints, func(f *pcb.Footprint) bool { return f.Reference == ref })
+}
+
+type setFieldInput struct {
+	Reference string `json:"reference" jsonschema:"reference designator, for example R1"`
+	Field     string `json:"field" jsonschema:"Value, Footprint, or the name of another field; or dnp, in_bom, on_board with the text yes or no"`
+	Text      string `json:"text" jsonschema:"what it is to say"`
+}
+
+// setField sets a field of a placed part, in every unit, and its value on the
+// board.
+func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := plainText("text", in.Text); err != nil {
+		return "", err
+	}
+	d, err := b.design()
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
+	ranges, err := fieldEdits(d, in)
+	if err != nil {
+		return "", refused(err)
+	}
+	if len(ranges) == 0 {
+		return fmt.Sprintf("%s of %s is %q already; nothing was changed.", in.Field, in.Reference, in.Text), nil
+	}
+	sheets, err := b.edits(ranges)
+	if err != nil {
+		return "", err
+	}
+	notes, err := b.changeDesign(ctx, change{edits: sheets, accept: noNets}, func(brd *pcb.Board) ([]sexpr.Edit, error) {
+		if in.Field != "Value" || !hasFootprint(brd, in.Reference) {
+			return nil, nil
+		}
+		return brd.SetField(in.Reference, in.Field, in.Text)
+	})
+	if err != nil {
+		return "", err
+	}
+	return answer(fmt.Sprintf("Set %s of %s to %q in %s.", in.Field, in.Reference, in.Text, fileList(sheets)), notes), nil
+}
+
+func fieldEdits(d *sch.Design, in setFieldInput) ([]sexpr.Edit, error) {
+	switch in.Field {
+	case "dnp", "in_bom", "on_board":
+		if in.Text != "yes" && in.Text != "no" {
+			return nil, &sch.EditError{Kind: sch.BadName, Detail: fmt.Sprintf("%s is yes or no, not %q", in.Field, in.Text)}
+		}
+		return d.SetFlag(in.Reference, in.Field, in.Text == "yes")
+	case "Reference":
+		return nil, &sch.EditError{Kind: sch.BadName, Detail: "a reference stands in more than one place; use " + toolRenameRef}
+	}
+	return d.SetProperty(in.Reference, in.Field, in.Text)
+}
+
+// refused is a refused edit of package sch as the model reads it.
+func refused(err error) error {
+	e, ok := errors.AsType[*sch.EditError](err)
+	if !ok {
+		return tool.Errorf(tool.Failed, "%w", err)
+	}
+	text := "refused: " + strings.TrimPrefix(e.Error(), "sch: ")
+	if len(e.Candidates) > 0 && !strings.Contains(text, e.Candidates[0]) {
+		text += ": " + strings.Join(e.Candidates, ", ")
+	}
+	return tool.Errorf(tool.Failed, "%s. Nothing was changed", text)
+}
+
+func fileList(edits []*edit) string {
+	names := map[string]bool{}
+	for _, e := range edits {
+		names[e.name] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+}

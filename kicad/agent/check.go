@@ -1,0 +1,341 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/fiducial-dev/fiducial/kicad/findings"
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/task"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// baseline is what ERC and DRC said of the snapshot. It is taken once, while the
+// model thinks, and awaited before the first write: until then the tree is the
+// snapshot.
+type baseline struct {
+	overlay  map[string][]byte // the rule files as they were
+	done     chan struct{}
+	erc, drc kicadcli.Verdict
+	err      error
+}
+
+func (p *baseline) start(ctx context.Context, b *Bench) error {
+	in, err := b.baseInput(ctx)
+	if err != nil {
+		return err
+	}
+	p.done = make(chan struct{})
+	go func() { // wait and get await it
+		defer close(p.done)
+		p.erc, p.drc, p.err = b.both(ctx, in)
+	}()
+	return nil
+}
+
+func (p *baseline) wait() {
+	if p.done != nil {
+		<-p.done
+	}
+}
+
+// get awaits the baseline. Its error is that of a check that could not run at all
+// (no kicad-cli, the caller's context); a design that does not load is a verdict.
+func (p *baseline) get(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// both runs the checks that the project has side by side.
+func (b *Bench) both(ctx context.Context, in func(name string) kicadcli.Input) (erc, drc kicadcli.Verdict, err error) {
+	erc = kicadcli.Verdict{Check: findings.ERC, Status: kicadcli.NotRun, Reason: errNoSheet.Error()}
+	drc = kicadcli.Verdict{Check: findings.DRC, Status: kicadcli.NotRun, Reason: errNoBoard.Error()}
+	var wg sync.WaitGroup
+	var errERC, errDRC error
+	if b.project.Root != "" {
+		wg.Go(func() { erc, errERC = b.cli.ERC(ctx, in(b.project.Root)) })
+	}
+	if b.project.PCB != "" {
+		wg.Go(func() { drc, errDRC = b.cli.DRC(ctx, in(b.project.PCB)) })
+	}
+	wg.Wait()
+	return erc, drc, errors.Join(hard(errERC), hard(errDRC))
+}
+
+// hard is an error that is not about the design.
+func hard(err error) error {
+	for _, k := range []kicadcli.Kind{kicadcli.NotLoaded, kicadcli.Crashed, kicadcli.NoReport, kicadcli.BadOutput, kicadcli.Timeout} {
+		if kicadcli.IsKind(err, k) {
+			return nil // the verdict says NOT RUN and why
+		}
+	}
+	return err
+}
+
+// check is the last result of ERC or DRC in the run. It counts until the next
+// edit that concerns it (B-104).
+type check struct {
+	ran     bool // since the last such edit
+	verdict kicadcli.Verdict
+	delta   findings.Delta
+	outcome findings.Outcome
+	last    string // the verdict line of the last time it ran, for the summary
+}
+
+func (c *check) forget() { c.ran = false }
+
+func (c *check) passes() bool {
+	return c.ran && c.outcome != findings.SomethingNew && c.verdict.Status != kicadcli.NotRun
+}
+
+// run takes the check anew and compares it with the baseline.
+func (b *Bench) run(ctx context.Context, name string) (*check, error) {
+	if err := b.base.get(ctx); err != nil {
+		return nil, err
+	}
+	c, before, file, do := &b.erc, b.base.erc, b.project.Root, b.cli.ERC
+	if name == obligeDRC {
+		c, before, file, do = &b.drc, b.base.drc, b.project.PCB, b.cli.DRC
+	}
+	after, err := do(ctx, b.input(file))
+	if err = hard(err); err != nil {
+		return nil, err
+	}
+	*c = check{ran: true, verdict: after}
+	switch {
+	case after.Status == kicadcli.NotRun:
+		c.outcome = findings.SomethingNew
+	case before.Status == kicadcli.NotRun:
+		c.outcome = findings.NotComparable
+		c.delta = findings.Compare(after.Report, after.Report, nil)
+	default:
+		c.delta = findings.Compare(before.Report, after.Report, nil)
+		c.outcome = c.delta.Outcome()
+	}
+	c.last = c.line(before)
+	return c, nil
+}
+
+// line is the verdict in one line: PASS, FAIL, NOT RUN or NOT COMPARABLE, what it
+// rests on, and the command.
+func (c *check) line(before kicadcli.Verdict) string {
+	name := strings.ToUpper(string(c.verdict.Check))
+	switch {
+	case c.verdict.Status == kicadcli.NotRun:
+		return fmt.Sprintf("%s NOT RUN: %s (%s)", name, c.verdict.Reason, c.verdict.Command)
+	case before.Status == kicadcli.NotRun:
+		return fmt.Sprintf("%s NOT COMPARABLE: it could not run before the first edit (%s); now: %s (%s)",
+			name, before.Reason, c.verdict.Report.Summary(), c.verdict.Command)
+	}
+	return fmt.Sprintf("%s; now %s (%s)", c.short(), c.verdict.Report.Summary(), c.verdict.Command)
+}
+
+// short is the verdict against the start of the run, without the command.
+func (c *check) short() string {
+	name := strings.ToUpper(string(c.verdict.Check))
+	if len(c.delta.Added)+len(c.delta.Removed)+len(c.delta.Silenced)+len(c.delta.Blind) == 0 {
+		return fmt.Sprintf("%s %s: nothing new since the start of the run", name, c.outcome)
+	}
+	return fmt.Sprintf("%s %s: %s since the start of the run", name, c.outcome, c.delta.Summary())
+}
+
+// maxListed is how many findings a tool's answer lists.
+const maxListed = 40
+
+// checkTool is run_erc or run_drc.
+func (b *Bench) checkTool(name string, missing error) func(context.Context, struct{}) (tool.Output, error) {
+	return func(ctx context.Context, _ struct{}) (tool.Output, error) {
+		text, err := b.checkNow(ctx, name, missing)
+		head, rest, _ := strings.Cut(text, "\n")
+		return tool.Output{Summary: head, Content: rest}, err
+	}
+}
+
+func (b *Bench) checkNow(ctx context.Context, name string, missing error) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	upper := strings.ToUpper(name)
+	file := b.project.Root
+	if name == obligeDRC {
+		file = b.project.PCB
+	}
+	if file == "" { // B-106, B-107: no repair cycle, nothing remembered
+		return fmt.Sprintf("%s is not applicable for now: %v. Calling it again is pointless before there is one.", upper, missing), nil
+	}
+	c, err := b.run(ctx, name)
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "%s could not run: %w", upper, err)
+	}
+	text := c.last
+	if c.verdict.Status == kicadcli.NotRun {
+		b.session.Rules.Repair()
+		return "", tool.Errorf(tool.Failed, "%s%s", text, b.whyNotLoaded(ctx, file))
+	}
+	if c.outcome == findings.SomethingNew {
+		b.session.Rules.Repair()
+		text += "\nNew findings, which keep the run from finishing; repair them:\n" + listed(c.delta.Added)
+	} else {
+		b.session.Rules.MeetKind(name)
+	}
+	if n := len(c.delta.Same); n > 0 {
+		text += fmt.Sprintf("\n%d findings were there before the run and do not count against it.", n)
+	}
+	if n := len(c.delta.Removed); n > 0 {
+		text += "\nGone since the start:\n" + listed(c.delta.Removed)
+	}
+	if name == obligeERC {
+		text += b.emptyDesign()
+	}
+	return text, nil
+}
+
+func listed(fs []findings.Finding) string {
+	var lines []string
+	for i, f := range fs {
+		if i == maxListed {
+			lines = append(lines, fmt.Sprintf("- and %d more", len(fs)-i))
+			break
+		}
+		lines = append(lines, "- "+f.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// emptyDesign warns that a clean check of nothing says nothing (B-105).
+func (b *Bench) emptyDesign() string {
+	if d, err := b.design(); err == nil && len(d.Parts()) == 0 {
+		return "\nThe sheet has no symbols: this is no verified design."
+	}
+	return ""
+}
+
+func (b *Bench) whyNotLoaded(ctx context.Context, file string) string {
+	reason, err := b.cli.Reason(ctx, b.input(file))
+	if err != nil {
+		return ""
+	}
+	return "\n" + reason.String()
+}
+
+// checkGate keeps a run from finishing while a check is due or has failed (B-44,
+// B-45).
+type checkGate struct {
+	b    *Bench
+	name string
+}
+
+func (g *checkGate) Name() string { return g.name }
+
+func (g *checkGate) Closed(context.Context) []string {
+	g.b.mu.Lock()
+	defer g.b.mu.Unlock()
+	due, c := g.due()
+	switch {
+	case !due || c.passes():
+		return nil
+	case !c.ran:
+		return []string{fmt.Sprintf("%s has not run since the last edit; call run_%s", strings.ToUpper(g.name), g.name)}
+	}
+	return []string{c.last}
+}
+
+// due reports whether the run's edits call for the check.
+func (g *checkGate) due() (bool, *check) {
+	touchedKiCad, touchedBoard := false, false
+	for _, name := range g.b.session.Rules.Touched() {
+		switch kindOf(name) {
+		case sheet:
+			touchedKiCad = true
+			touchedBoard = touchedBoard || g.b.project.Parity()
+		case config:
+			touchedKiCad = true
+		case board:
+			touchedKiCad, touchedBoard = true, true
+		case markdown, other:
+		}
+	}
+	if g.name == obligeERC {
+		return touchedKiCad && g.b.project.Root != "", &g.b.erc
+	}
+	return touchedBoard && g.b.project.PCB != "", &g.b.drc
+}
+
+// Verification tells what was checked. It goes into the commit, so it names no
+// path of this computer.
+func (b *Bench) Verification() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var lines []string
+	for _, c := range []*check{&b.erc, &b.drc} {
+		if c.last == "" {
+			continue
+		}
+		line := c.short()
+		if c.verdict.Status != kicadcli.NotRun {
+			line += fmt.Sprintf("; now %s (kicad-cli %s)", c.verdict.Report.Summary(), c.verdict.Report.Version)
+		}
+		if !c.ran {
+			line += " [before later edits]"
+		}
+		lines = append(lines, line)
+	}
+	for _, d := range b.changes {
+		lines = append(lines, "Electrical change: "+d)
+	}
+	return lines
+}
+
+// A Check is what ERC or DRC said in a run.
+type Check struct {
+	Name    string            // ERC or DRC
+	Line    string            // the verdict in a line
+	Outcome findings.Outcome  // against the start of the run
+	Before  *kicadcli.Verdict // at the start; nil when it did not run
+	After   *kicadcli.Verdict // the last time; nil when it did not run
+	Current bool              // no later edit concerns it
+}
+
+// Checks tells what ERC and DRC said.
+func (b *Bench) Checks() []Check {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.base.wait()
+	out := []Check{{Name: "ERC", Before: &b.base.erc}, {Name: "DRC", Before: &b.base.drc}}
+	for i, c := range []*check{&b.erc, &b.drc} {
+		o := &out[i]
+		if o.Before.Status == "" {
+			o.Before = nil
+		}
+		o.Line = o.Name + " NOT RUN in this run"
+		if c.last != "" {
+			o.Line, o.Outcome, o.After, o.Current = c.last, c.outcome, &c.verdict, c.ran
+		}
+	}
+	return out
+}
+
+// snapshotRules are the project's rule files as they stood when the run began,
+// as an overlay for kicad-cli; a file that was not there is left out.
+func (b *Bench) snapshotRules(ctx context.Context) (map[string][]byte, error) {
+	overlay := map[string][]byte{}
+	for _, ext := range []string{".kicad_pro", ".kicad_dru"} {
+		name := b.project.Name + ext
+		data, err := b.original(ctx, path.Join(b.project.Dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		overlay[name] = data // nil: there was none
+	}
+	return overlay, nil
+}
+
+var _ task.Gate = (*checkGate)(nil)

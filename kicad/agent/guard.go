@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/lint"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// An edit is one file's new content, with what it replaces.
+type edit struct {
+	name     string
+	old, new []byte
+	mode     fs.FileMode
+}
+
+// A change is edits that stand or fall together.
+type change struct {
+	edits  []*edit
+	accept func(electrical) error // nil accepts; it is asked last
+
+	// From and to are a reference designator that the edits rename, so that the
+	// part counts as the same.
+	from, to string
+}
+
+// newEdit reads the file that an edit replaces. Links are not written through.
+func (b *Bench) newEdit(name string) (*edit, error) {
+	info, err := b.root.Lstat(filepath.FromSlash(name))
+	if err != nil {
+		return nil, badPath(pathError(name, err))
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, badPath(&PathError{name, "it is a symbolic link; edit the file that it leads to"})
+	case !info.Mode().IsRegular():
+		return nil, badPath(&PathError{name, "it is no regular file"})
+	case info.Mode().Perm()&0o200 == 0:
+		return nil, badPath(&PathError{name, "it is read-only"})
+	}
+	old, err := b.read(name)
+	if err != nil {
+		return nil, badPath(err)
+	}
+	return &edit{name: name, old: old, mode: info.Mode().Perm()}, nil
+}
+
+func (b *Bench) put(e *edit, data []byte) error {
+	return b.writeWhole(filepath.FromSlash(e.name), data, e.mode)
+}
+
+// lint finds what kicad-cli passes over in silence.
+func (b *Bench) lint(name string, data []byte) []lint.Finding {
+	return lint.Check(name, data, lint.Options{Exists: func(n string) bool {
+		_, err := b.root.Stat(filepath.FromSlash(n))
+		return err == nil
+	}})
+}
+
+// apply writes the edits and keeps them only when the design is no worse for it:
+//
+//  1. kicad-cli loads each file, unless it did not load before either (B-96),
+//  2. the text has no fault that kicad-cli passes over in silence and that was not
+//     there before (package lint),
+//  3. no part left the netlist that the text still places,
+//  4. accept, when not nil, agrees with the electrical difference.
+//
+// Otherwise every file has its old bytes again, nothing counts as touched, and the
+// error says why. The text of a kept edit tells the electrical difference.
+func (b *Bench) apply(ctx context.Context, c change) (string, error) {
+	if err := b.base.get(ctx); err != nil { // until now the tree was the snapshot
+		return "", err
+	}
+	edits := slices.DeleteFunc(c.edits, func(e *edit) bool { return string(e.old) == string(e.new) })
+	if len(edits) == 0 {
+		return "", tool.Errorf(tool.InvalidArgument, "the edit changes nothing: the old and the new text are the same")
+	}
+	before, err := b.electricalState(ctx, edits)
+	if err == nil && before != nil && c.from != "" {
+		before.rename(c.from, c.to)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := b.write(edits); err != nil {
+		return "", err
+	}
+	notes, err := b.judge(ctx, edits, before, c.accept)
+	if err != nil {
+		if back := b.putBack(edits); back != nil {
+			return "", errors.Join(err, back)
+		}
+		return "", err
+	}
+	for _, e := range edits {
+		b.touched(e.name)
+	}
+	return notes, nil
+}
+
+func lintLines(fs []lint.Finding) string {
+	var lines []string
+	for _, f := range fs {
+		lines = append(lines, "- "+f.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// write writes all files or none.
+func (b *Bench) write(edits []*edit) error {
+	for i, e := range edits {
+		if err := b.put(e, e.new); err != nil {
+			failed := tool.Errorf(tool.Failed, "%s was not written: %w; nothing was changed", e.name, err)
+			if back := b.putBack(edits[:i]); back != nil {
+				return errors.Join(failed, back)
+			}
+			return failed
+		}
+	}
+	return nil
+}
+
+// putBack gives files their old bytes. One that cannot be put back counts as
+// touched, so that no check misses it (B-99).
+func (b *Bench) putBack(edits []*edit) error {
+	var errs []error
+	for _, e := range edits {
+		if err := b.put(e, e.old); err != nil {
+			b.touched(e.name)
+			errs = append(errs, tool.Errorf(tool.Failed, "%s could not be put back: %w; it holds the edit still and counts as touched", e.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// judge is what kicad-cli says of files that were just written.
+func (b *Bench) judge(ctx context.Context, edits []*edit, before *electricalBefore, accept func(electrical) error) (string, error) {
+	var notes []string
+	broken := false
+	for _, e := range edits {
+		note, stillBroken, err := b.probe(ctx, e)
+		if err != nil {
+			return "", err
+		}
+		broken = broken || stillBroken
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	diff, err := b.electricalDiff(ctx, before)
+	switch {
+	case err != nil && !broken:
+		return "", tool.Errorf(tool.Failed, "reverted: the design did not load after the edit: %w", err)
+	case err == nil:
+		if err := diff.vanished(); err != nil {
+			return "", err
+		}
+		if accept != nil {
+			if err := accept(diff); err != nil {
+				return "", err
+			}
+		}
+		if text := diff.String(); text != "" {
+			notes = append(notes, text)
+			b.changes = append(b.changes, strings.Split(text, "\n")...)
+		}
+	}
+	return strings.Join(notes, "\n"), nil
+}
+
+// probe asks kicad-cli to load an edited sheet or board (B-96). The edit may stay
+// when it loads, or when the file did not load before either; then the note says
+// so and broken is true.
+func (b *Bench) probe(ctx context.Context, e *edit) (note string, broken bool, err error) {
+	if k := kindOf(e.name); k != sheet && k != board {
+		return "", false, nil
+	}
+	after, err := b.cli.Probe(ctx, b.input(e.name))
+	if err != nil {
+		return "", false, tool.Errorf(tool.Failed, "reverted: kicad-cli could not be asked whether %s loads: %w", e.name, err)
+	}
+	if after.Loads && !after.Annotation {
+		return "", false, b.silentFaults(e)
+	}
+	in := b.input(e.name)
+	in.Overlay = maps.Clone(in.Overlay)
+	in.Overlay[path.Base(e.name)] = e.old
+	was, err := b.cli.Probe(ctx, in)
+	if err != nil {
+		return "", false, tool.Errorf(tool.Failed, "reverted: kicad-cli could not be asked whether %s loaded before: %w", e.name, err)
+	}
+	switch {
+	case after.Loads && was.Loads && was.Annotation, after.Loads && !was.Loads:
+		return "", false, b.silentFaults(e)
+	case after.Loads: // annotated before, and not now
+		return "", false, tool.Errorf(tool.Failed, "reverted: after the edit kicad-cli warns that reference designators in %s are missing or used twice", e.name)
+	case was.Loads:
+		return "", false, tool.Errorf(tool.Failed, "reverted: %s loaded before the edit and does not load after it. %s. The file has its old content; mend the edit and try again",
+			e.name, b.reason(ctx, e, after.Summary()))
+	}
+	return fmt.Sprintf("%s does not load in KiCad, and did not load before this edit either: the edit is kept, go on repairing. %s",
+		e.name, b.reason(ctx, e, after.Summary())), true, nil
+}
+
+// silentFaults refuses what kicad-cli loads by ignoring a part of it.
+func (b *Bench) silentFaults(e *edit) error {
+	fresh := lint.New(b.lint(e.name, e.old), b.lint(e.name, e.new))
+	if len(fresh) == 0 {
+		return nil
+	}
+	return tool.Errorf(tool.Failed, "reverted: kicad-cli loads %s without a word, but the edit gives it a fault that it did not have, and KiCad would drop or replace a part of the file:\n%s",
+		e.name, lintLines(fresh))
+}
+
+// reason is why the new content does not load, with line and offset where they
+// can be had.
+func (b *Bench) reason(ctx context.Context, e *edit, summary string) string {
+	in := b.input(e.name)
+	in.Overlay = maps.Clone(in.Overlay)
+	in.Overlay[path.Base(e.name)] = e.new
+	if r, err := b.cli.Reason(ctx, in); err == nil {
+		return "kicad-cli: " + r.String()
+	}
+	return "kicad-cli: " + summary
+}

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/sch"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+type listInput struct {
+	Filter string `json:"filter,omitempty" jsonschema:"only entries that contain this text"`
+}
+
+// listSymbols lists the parts as kicad-cli counts them, with where they stand.
+func (b *Bench) listSymbols(_ context.Context, in listInput) (tool.Output, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.design()
+	if err != nil {
+		return notYet(err)
+	}
+	var lines []string
+	for _, p := range d.Parts() {
+		line := fmt.Sprintf("%s | %s | %s | %s%s | %s", p.Ref, orTilde(p.Value), orTilde(p.Footprint), p.LibID, flags(p), places(p))
+		if strings.Contains(line, in.Filter) {
+			lines = append(lines, line)
+		}
+	}
+	sum := fmt.Sprintf("%d parts (reference | value | footprint | symbol | file:line)", len(lines))
+	for _, p := range d.Problems {
+		sum += "\nproblem: " + p.String()
+	}
+	return tool.Output{Summary: sum, Content: strings.Join(lines, "\n")}, nil
+}
+
+func orTilde(s string) string {
+	if s == "" {
+		return "~"
+	}
+	return s
+}
+
+func flags(p sch.Part) string {
+	var f []string
+	if p.DNP {
+		f = append(f, "DNP")
+	}
+	if p.NoBOM {
+		f = append(f, "not in BOM")
+	}
+	if p.NoBoard {
+		f = append(f, "not on board")
+	}
+	if len(f) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(f, ", ") + ")"
+}
+
+func places(p sch.Part) string {
+	var at []string
+	for _, u := range p.Units {
+		line, _ := u.Symbol.File.Doc.Position(u.Symbol.Node.Start())
+		if place := fmt.Sprintf("%s:%d", u.Symbol.File.Name, line); !slices.Contains(at, place) {
+			at = append(at, place)
+		}
+	}
+	return strings.Join(at, " ")
+}
+
+// listNets lists the nets of kicad-cli's netlist with their pins and the places
+// that spell their names.
+func (b *Bench) listNets(ctx context.Context, in listInput) (tool.Output, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.design()
+	if err != nil {
+		return notYet(err)
+	}
+	list, err := b.nets(ctx)
+	if err != nil {
+		return tool.Output{}, tool.Errorf(tool.Failed, "the netlist cannot be had: %w", err)
+	}
+	var lines []string
+	for _, n := range list.Nets {
+		line := fmt.Sprintf("%s | %s | %s", n.Name, pinList(n.Pins), spelled(d, n.Name))
+		if strings.Contains(n.Name, in.Filter) {
+			lines = append(lines, line)
+		}
+	}
+	return tool.Output{
+		Summary: fmt.Sprintf("%d nets (name | pins | where the name is spelled)", len(lines)),
+		Content: strings.Join(lines, "\n"),
+	}, nil
+}
+
+func notYet(err error) (tool.Output, error) {
+	if err == errNoSheet { //nolint:errorlint // it is never wrapped
+		return tool.Output{Summary: err.Error()}, nil
+	}
+	return tool.Output{}, tool.Errorf(tool.Failed, "%w", err)
+}
+
+func pinList(pins []kicadcli.Pin) string {
+	if len(pins) == 0 {
+		return "no pins"
+	}
+	s := make([]string, len(pins))
+	for i, p := range pins {
+		s[i] = p.String()
+	}
+	return strings.Join(s, " ")
+}
+
+func spelled(d *sch.Design, net string) string {
+	var at []string
+	for _, g := range d.Groups(sch.Plain(net[strings.LastIndex(net, "/")+1:])) {
+		if !slices.Contains(g.Nets, net) {
+			continue
+		}
+		for _, l := range g.Labels {
+			at = append(at, fmt.Sprintf("%s:%d (%s)", l.File.Name, l.Line(), l.Kind))
+		}
+	}
+	if len(at) == 0 {
+		return "nowhere; KiCad made the name up"
+	}
+	return strings.Join(at, ", ")
+}
+
+type netInput struct {
+	Net string `json:"net" jsonschema:"the net as list_nets spells it"`
+}
+
+type pinsInput struct {
+	Reference string `json:"reference" jsonschema:"reference designator, for example U1"`
+}
+
+// pinsOf tells what is on each pin of a part.
+func (b *Bench) pinsOf(ctx context.Context, in pinsInput) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, err := b.nets(ctx)
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "the netlist cannot be had: %w", err)
+	}
+	var lines []string
+	for _, n := range list.Nets {
+		for _, p := range n.Pins {
+			if p.Ref == in.Reference {
+				lines = append(lines, fmt.Sprintf("%s %s (%s): %s", p.Number, p.Function, p.Type, n.Name))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return "", tool.Errorf(tool.Failed, "no part %q has a pin in the netlist; list_symbols lists the parts", in.Reference)
+	}
+	slices.SortFunc(lines, sch.CompareRefs)
+	return strings.Join(lines, "\n"), nil
+}
+
+// netOf tells what a net connects.
+func (b *Bench) netOf(ctx context.Context, in netInput) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.design()
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
+	list, err := b.nets(ctx)
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "the netlist cannot be had: %w", err)
+	}
+	n, ok := list.Net(in.Net)
+	if !ok {
+		return "", tool.Errorf(tool.Failed, "there is no net %q; list_nets lists them", in.Net)
+	}
+	return fmt.Sprintf("%s | %s | %s", n.Name, pinList(n.Pins), spelled(d, n.Name)), nil
+}
