@@ -66,8 +66,9 @@ func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Lin
 const maxSheets = 10_000
 
 // Load reads a root schematic and every sheet below it. Sheet files are relative to the file that names them; fsys
-// bounds what can be read: give it the repository rather than the project's folder, since sheets may lie beside that. An unreadable root is an error (errors.Is with fs.ErrNotExist, or [ErrNotSchematic]); what
-// is wrong below it is in Problems.
+// bounds what can be read: give it the repository rather than the project's folder, since sheets may lie beside that.
+// An unreadable root is an error (errors.Is with fs.ErrNotExist, or [ErrNotSchematic]); what is wrong below it is in
+// Problems.
 func Load(fsys fs.FS, root string) (*Design, error) {
 	return LoadWith(func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }, root)
 }
