@@ -408,7 +408,7 @@ func (r *Repo) treeName() string {
 // Release drops the snapshot after the run has ended well. It may be called again.
 // Of a run that was killed just after it committed it first brings the index along.
 func (s *Snapshot) Release(ctx context.Context) error {
-	if err := error(nil); err != nil {
+	if err := s.finishIndex(ctx); err != nil {
 		return fail("release", err)
 	}
 	if err := s.removeTemp(); err != nil {
