@@ -343,7 +343,6 @@ func TestLockFileRemoved(t *testing.T) {
 	if err := l2.Append(t.Context(), Mark{}, numbered(0)); err != nil {
 		t.Errorf("append of the second: %v", err)
 	}
-
 }
 
 // TestRunUnderAnotherName: a log that was renamed is not taken for another run's.

@@ -127,11 +127,12 @@ type DamageError struct {
 
 func (e *DamageError) Error() string {
 	at := fmt.Sprintf("record %d", e.Seq)
+	advice := "restore a copy of it"
 	if e.Offset >= 0 {
 		at += fmt.Sprintf(" at byte %d", e.Offset)
+		advice += ", or repair the run and lose what follows"
 	}
-	return fmt.Sprintf("journal: run %s is damaged in %s, %s: %s: the records before it are good; "+
-		"restore a copy, or repair the run and lose the rest", e.Run, e.Where, at, e.Reason)
+	return fmt.Sprintf("journal: run %s is damaged in %s, %s: %s: %s", e.Run, e.Where, at, e.Reason, advice)
 }
 
 // Is reports whether target is [ErrDamaged].

@@ -146,7 +146,7 @@ func (f *Folder) Create(ctx context.Context, run string, h Header) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := f.scan(run); err == nil || !errors.Is(err, ErrNotFound) {
+	if err := f.exists(run); err == nil || !errors.Is(err, ErrNotFound) {
 		return &Error{Kind: KindExists, Op: "create", Run: run}
 	}
 	lock, err := f.lock("create", run)
@@ -157,7 +157,7 @@ func (f *Folder) Create(ctx context.Context, run string, h Header) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Free()) }()
-	if _, err := f.scan(run); err == nil || !errors.Is(err, ErrNotFound) {
+	if err := f.exists(run); err == nil || !errors.Is(err, ErrNotFound) {
 		return &Error{Kind: KindExists, Op: "create", Run: run}
 	}
 	if err := f.putBlobs(run, line.Blobs, nil); err != nil {
@@ -190,18 +190,14 @@ func (f *Folder) begin(run string, line []byte) (err error) {
 	return f.disk.SyncDir(".")
 }
 
-// scan reads the first append of a log, which is its header.
-func (f *Folder) scan(run string) (raw, error) {
-	file, err := f.open("read", run)
+// exists reads the header of a log. [ErrNotFound] when there is none.
+func (f *Folder) exists(run string) error {
+	file, err := f.open("find", run)
 	if err != nil {
-		return raw{}, err
+		return err
 	}
-	s := newScan(file, run, run+logSuffix)
-	group, err := s.next()
-	if err = errors.Join(f.unfinished(run, err), file.Close()); err != nil {
-		return raw{}, err
-	}
-	return group[0], nil
+	_, err = newScan(file, run, run+logSuffix).next()
+	return errors.Join(f.unfinished(run, err), file.Close())
 }
 
 // unfinished maps a log without a whole header to none.

@@ -34,7 +34,7 @@ func (f *Folder) Acquire(ctx context.Context, run, owner string) (_ Lease, err e
 	if err := f.enter(ctx, "acquire", run, true); err != nil {
 		return nil, err
 	}
-	if _, err := f.scan(run); err != nil {
+	if err := f.exists(run); err != nil {
 		return nil, err
 	}
 	lock, err := f.lock("acquire", run)
@@ -207,7 +207,7 @@ func (l *folderLease) check() error {
 	if err != nil {
 		return storeError("append", l.run, err)
 	}
-	why := ""
+	var why string
 	switch {
 	case !l.lock.Valid():
 		why = "the lock file was removed or replaced"

@@ -26,7 +26,7 @@ func (f *Folder) Offer(ctx context.Context, run, key string, m llm.Message) (err
 	if err := f.enter(ctx, "offer", run, true); err != nil {
 		return err
 	}
-	if _, err := f.scan(run); err != nil {
+	if err := f.exists(run); err != nil {
 		return err
 	}
 	lock, err := f.lockOffers(ctx, run)
@@ -34,7 +34,7 @@ func (f *Folder) Offer(ctx context.Context, run, key string, m llm.Message) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Free()) }()
-	if _, err := f.scan(run); err != nil { // deleted meanwhile
+	if err := f.exists(run); err != nil { // deleted meanwhile
 		return err
 	}
 	return f.offer(run, key, m)

@@ -31,7 +31,7 @@ func (f *Folder) Repair(ctx context.Context, run string) (_ Repaired, err error)
 	if err := f.enter(ctx, "repair", run, true); err != nil {
 		return Repaired{}, err
 	}
-	if _, err := f.scan(run); err != nil {
+	if err := f.exists(run); err != nil {
 		return Repaired{}, err
 	}
 	lock, err := f.lock("repair", run)

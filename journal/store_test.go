@@ -1,7 +1,9 @@
 package journal_test
 
 import (
+	"context"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,7 +37,12 @@ var folderStore = journaltest.Store{
 	},
 }
 
-func TestMain(m *testing.M) { journaltest.Main(m, folderStore) }
+func TestMain(m *testing.M) {
+	if part := os.Getenv(journaltest.ChildEnv); part != "" {
+		os.Exit(journaltest.Child(context.Background(), folderStore, part, os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
 
 func TestMemory(t *testing.T) { journaltest.Run(t, memoryStore) }
 func TestFolder(t *testing.T) { journaltest.Run(t, folderStore) }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -95,7 +95,7 @@ func testFileLimit(t *testing.T, s Store) {
 	wantHead(t, j, acquire(t, j, "r"), after)
 }
 
-func fillChild(ctx context.Context, j journal.Journal) error {
+func fillChild(ctx context.Context, j journal.Journal, out io.Writer) error {
 	l, err := j.Acquire(ctx, "r", "filler")
 	if err != nil {
 		return err
@@ -117,10 +117,10 @@ func fillChild(ctx context.Context, j journal.Journal) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stdout, "refused after", n)
+	fmt.Fprintln(out, "refused after", n)
 	if err := l.Append(ctx, journal.Mark{}, big(n+2)); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stdout, "then", l.Head())
+	fmt.Fprintln(out, "then", l.Head())
 	return nil
 }

@@ -5,6 +5,7 @@ package journaltest
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -13,4 +14,6 @@ import (
 func testFullDisk(t *testing.T, _ Store)  { t.Skip("the test needs Linux") }
 func testFileLimit(t *testing.T, _ Store) { t.Skip("the test needs Linux") }
 
-func fillChild(context.Context, journal.Journal) error { return errors.New("the test needs Linux") }
+func fillChild(context.Context, journal.Journal, io.Writer) error {
+	return errors.New("the test needs Linux")
+}

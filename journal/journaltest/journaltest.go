@@ -1,6 +1,13 @@
 // Package journaltest holds the suite that every journal store passes. A store's
-// test calls [Run], and [Main] from TestMain so that the suite can start the test
-// binary again as another process.
+// test calls [Run]. The suite starts the test binary again as other processes, so
+// TestMain looks first whether it is one:
+//
+//	func TestMain(m *testing.M) {
+//		if part := os.Getenv(journaltest.ChildEnv); part != "" {
+//			os.Exit(journaltest.Child(context.Background(), store, part, os.Stdin, os.Stdout))
+//		}
+//		os.Exit(m.Run())
+//	}
 package journaltest
 
 import (
@@ -35,20 +42,37 @@ func Run(t *testing.T, s Store) {
 		name string
 		run  func(*testing.T, Store)
 	}{
-		{"Create", testCreate}, {"Names", testNames}, {"EveryBody", testEveryBody}, {"Large", testLarge},
-		{"AppendIsAllOrNone", testAppendIsAllOrNone}, {"Concurrent", testConcurrent}, {"Closed", testClosed},
-		{"Held", testHeld}, {"Fenced", testFenced}, {"Epochs", testEpochs},
-		{"Inbox", testInbox}, {"InboxOnce", testInboxOnce}, {"InboxRefusals", testInboxRefusals},
-		{"Follow", testFollow}, {"FollowEnds", testFollowEnds}, {"Stat", testStat}, {"Runs", testRuns},
-		{"Delete", testDelete}, {"ReadPart", testReadPart},
+		{"Create", testCreate},
+		{"Names", testNames},
+		{"EveryBody", testEveryBody},
+		{"Large", testLarge},
+		{"AppendIsAllOrNone", testAppendIsAllOrNone},
+		{"Concurrent", testConcurrent},
+		{"Closed", testClosed},
+		{"Held", testHeld},
+		{"Fenced", testFenced},
+		{"Epochs", testEpochs},
+		{"Inbox", testInbox},
+		{"InboxOnce", testInboxOnce},
+		{"InboxRefusals", testInboxRefusals},
+		{"Follow", testFollow},
+		{"FollowEnds", testFollowEnds},
+		{"Stat", testStat},
+		{"Runs", testRuns},
+		{"Delete", testDelete},
+		{"ReadPart", testReadPart},
 	}
 	durable := []struct {
 		name string
 		run  func(*testing.T, Store)
 	}{
-		{"Reopen", testReopen}, {"Kill", testKill}, {"TwoProcesses", testTwoProcesses},
-		{"FrozenHolder", testFrozenHolder}, {"Flips", testFlips},
-		{"FullDisk", testFullDisk}, {"FileLimit", testFileLimit},
+		{"Reopen", testReopen},
+		{"Kill", testKill},
+		{"TwoProcesses", testTwoProcesses},
+		{"FrozenHolder", testFrozenHolder},
+		{"Flips", testFlips},
+		{"FullDisk", testFullDisk},
+		{"FileLimit", testFileLimit},
 	}
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) { c.run(t, s) })

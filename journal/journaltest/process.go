@@ -9,9 +9,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,47 +18,45 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
-// childEnv tells a test binary that it is a second process of the suite, what it is to
-// do and with which folder.
-const childEnv = "FIDUCIAL_JOURNALTEST"
+// ChildEnv names the environment variable that tells a test binary that it is a
+// second process of the suite, and its part; see [Child].
+const ChildEnv = "FIDUCIAL_JOURNALTEST"
 
-// Main is TestMain's body. It does not return.
-func Main(m *testing.M, s Store) {
-	what, folder, child := strings.Cut(os.Getenv(childEnv), ":")
-	if !child {
-		os.Exit(m.Run())
+// Child plays the part of a second process and returns what it exits with. It
+// reads in and answers on out.
+func Child(ctx context.Context, s Store, part string, in io.Reader, out io.Writer) int {
+	what, folder, _ := strings.Cut(part, ":")
+	if err := s.child(ctx, what, folder, in, out); err != nil {
+		fmt.Fprintln(out, "error", err)
+		return 1
 	}
-	if err := s.child(context.Background(), what, folder); err != nil {
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	return 0
 }
 
-func (s Store) child(ctx context.Context, what, folder string) error {
+func (s Store) child(ctx context.Context, what, folder string, in io.Reader, out io.Writer) error {
 	j, err := s.Open(folder)
 	if err != nil {
 		return err
 	}
 	switch what {
 	case "write": // appends until it is killed
-		return writeOn(ctx, j)
+		return writeOn(ctx, j, out)
 	case "hold": // says whether it got the run, and goes on at each line that it reads
-		return hold(ctx, j)
+		return hold(ctx, j, in, out)
 	case "fill": // appends until files may not grow, then once more
-		return fillChild(ctx, j)
+		return fillChild(ctx, j, out)
 	}
 	return fmt.Errorf("unknown part %q", what)
 }
 
 // writeOn appends in groups of one to three and tells each that was acknowledged;
 // some are large, some take an offer.
-func writeOn(ctx context.Context, j journal.Journal) error {
+func writeOn(ctx context.Context, j journal.Journal, out io.Writer) error {
 	l, err := j.Acquire(ctx, "r", "writer")
 	if err != nil {
 		return err
 	}
-	fmt.Println("at", l.Head())
+	fmt.Fprintln(out, "at", l.Head())
 	for i := int(l.Head()); ; i = int(l.Head()) {
 		bodies := []journal.Body{note(i + 1)}
 		for len(bodies) < 1+i%3 {
@@ -70,30 +67,30 @@ func writeOn(ctx context.Context, j journal.Journal) error {
 			if err := j.Offer(ctx, "r", key, llm.UserText(strings.Repeat("o", i%2*80_000))); err != nil {
 				return err
 			}
-			fmt.Println("offer", key)
+			fmt.Fprintln(out, "offer", key)
 		}
 		if err := l.Append(ctx, journal.Mark{Phase: "busy"}, bodies...); err != nil {
 			return err
 		}
-		fmt.Println("ack", l.Head())
+		fmt.Fprintln(out, "ack", l.Head())
 	}
 }
 
-func hold(ctx context.Context, j journal.Journal) error {
+func hold(ctx context.Context, j journal.Journal, in io.Reader, out io.Writer) error {
 	l, err := j.Acquire(ctx, "r", "holder")
 	if errors.Is(err, journal.ErrHeld) {
-		fmt.Println("held")
+		fmt.Fprintln(out, "held")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Println("got")
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+	fmt.Fprintln(out, "got")
+	for lines := bufio.NewScanner(in); lines.Scan(); {
 		if err := l.Append(ctx, journal.Mark{}, note(0)); err != nil {
 			return err
 		}
-		fmt.Println("ack", l.Head())
+		fmt.Fprintln(out, "ack", l.Head())
 	}
 	return j.Close()
 }
@@ -106,9 +103,13 @@ type process struct {
 
 func start(t *testing.T, what, folder string) *process {
 	t.Helper()
-	p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")}
-	p.cmd.Env = append(os.Environ(), childEnv+"="+what+":"+folder)
-	p.cmd.Stderr = os.Stderr
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.CommandContext(t.Context(), self, "-test.run=^$")}
+	p.cmd.Env = append(p.cmd.Environ(), ChildEnv+"="+what+":"+folder)
+	p.cmd.Stderr = t.Output()
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,9 @@ func testKill(t *testing.T, s Store) {
 	for range rounds {
 		p := start(t, "write", folder)
 		p.line(t)
-		timer := time.AfterFunc(time.Duration(random.IntN(60_000))*time.Microsecond, func() { p.cmd.Process.Kill() })
+		timer := time.AfterFunc(time.Duration(random.IntN(60_000))*time.Microsecond, func() {
+			_ = p.cmd.Process.Kill() // it may have ended
+		})
 		for {
 			line, err := p.out.ReadString('\n')
 			if err != nil {
@@ -165,7 +168,9 @@ func testKill(t *testing.T, s Store) {
 			what, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch what {
 			case "ack":
-				fmt.Sscan(arg, &acked)
+				if acked, err = strconv.Atoi(arg); err != nil {
+					t.Fatal(err)
+				}
 			case "offer":
 				offered[arg] = true
 			default:
@@ -224,38 +229,6 @@ func testTwoProcesses(t *testing.T, s Store) {
 	}
 }
 
-func testFrozenHolder(t *testing.T, s Store) {
-	folder := t.TempDir()
-	j := s.open(t, folder)
-	create(t, j, "r")
-	p := start(t, "hold", folder)
-	if got := p.line(t); got != "got" {
-		t.Fatalf("the holder said %q", got)
-	}
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Skip("processes cannot be frozen here:", err)
-	}
-	_, err := j.Acquire(t.Context(), "r", "the test")
-	held, ok := errors.AsType[*journal.HeldError](err)
-	if !ok || held.Owner != "holder" {
-		t.Fatalf("Acquire while the holder is frozen: %v, want a HeldError that names it", err)
-	}
-	if info, err := j.Stat(t.Context(), "r"); err != nil || !info.Held || info.Owner != "holder" {
-		t.Errorf("Stat = %+v, %v; want it held by holder", info, err)
-	}
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(p.in)
-	if got := p.line(t); got != "ack 2" {
-		t.Errorf("the woken holder said %q, want ack 2", got)
-	}
-	p.kill()
-	if l := acquire(t, j, "r"); l.Head() != 2 {
-		t.Errorf("head = %d, want 2", l.Head())
-	}
-}
-
 func testReopen(t *testing.T, s Store) {
 	folder := t.TempDir()
 	j := s.open(t, folder)
@@ -276,133 +249,4 @@ func testReopen(t *testing.T, s Store) {
 	if err != nil || info.Held || info.Head != uint64(len(everyBody())+1) || info.Phase != "busy" {
 		t.Errorf("Stat = %+v, %v", info, err)
 	}
-}
-
-// testFlips changes one byte at a time of what is stored. Whatever reads it must
-// fail, or give what was written.
-func testFlips(t *testing.T, s Store) {
-	if s.Files == nil {
-		t.Skip("the store has no files to change")
-	}
-	folder := t.TempDir()
-	j := s.open(t, folder)
-	create(t, j, "r")
-	l := acquire(t, j, "r")
-	for i, b := range everyBody() {
-		add(t, l, b, note(i))
-	}
-	add(t, l, step(strings.Repeat("large ", 20_000)))
-	offer(t, j, "open", "do this too")
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	want := look(t, s.open(t, copyOf(t, folder)))
-	if strings.Contains(want, "ERROR") {
-		t.Fatalf("the store is not good before the test: %s", want)
-	}
-	var reported, same int
-	random := rand.New(rand.NewPCG(3, 4))
-	for n := range 200 {
-		files := s.Files(folder)
-		var sizes int64
-		for _, f := range files {
-			sizes += size(t, f)
-		}
-		at := random.Int64N(sizes)
-		for len(files) > 1 && at >= size(t, files[0]) {
-			at -= size(t, files[0])
-			files = files[1:]
-		}
-		mask := byte(1 + random.IntN(255))
-		copied := copyOf(t, folder)
-		rel, err := filepath.Rel(folder, files[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		flip(t, filepath.Join(copied, rel), at, mask)
-		j, err := s.Open(copied)
-		if err != nil {
-			reported++
-			continue
-		}
-		got := look(t, j)
-		switch {
-		case got == want:
-			same++
-		case strings.Contains(got, "ERROR"):
-			reported++
-		default:
-			t.Errorf("flip %d (%s, byte %d, mask %02x) is silent: got\n%.2000s\nwant\n%.2000s", n, rel, at, mask, got, want)
-		}
-		j.Close() // the store is damaged and may say so
-		os.RemoveAll(copied)
-	}
-	t.Logf("200 flips: %d reported, %d without effect", reported, same)
-	if reported == 0 {
-		t.Error("not one flip was reported")
-	}
-}
-
-func copyOf(t *testing.T, folder string) string {
-	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
-func size(t *testing.T, file string) int64 {
-	t.Helper()
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return info.Size()
-}
-
-func flip(t *testing.T, file string, at int64, mask byte) {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data[at] ^= mask
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// look is all that a reader and an owner are told of the run and the list of runs, on one text. Times
-// are left out: they are for people and not looked at.
-func look(t *testing.T, j journal.Journal) string {
-	t.Helper()
-	var b strings.Builder
-	listed := 0
-	for i, err := range j.Runs(t.Context(), journal.Filter{}) {
-		listed++
-		fmt.Fprintf(&b, "run %s %d %d %v %v %v\n", i.Run, i.Head, i.Epoch, i.Mark, i.Labels, said(err))
-	}
-	fmt.Fprintf(&b, "%d runs\n", listed)
-	records, err := readAll(t, j, "r", 0)
-	fmt.Fprintf(&b, "%s%s\n", texts(t, records), said(err))
-	l, err := j.Acquire(t.Context(), "r", "look")
-	if err != nil {
-		fmt.Fprintf(&b, "%s\n", said(err))
-		return b.String()
-	}
-	defer l.Release(t.Context())
-	items, err := l.Inbox(t.Context())
-	fmt.Fprintf(&b, "head %d inbox %s %+v\n", l.Head(), said(err), len(items))
-	for _, i := range items {
-		fmt.Fprintf(&b, "%s %s\n", i.Key, i.Message.Text())
-	}
-	return b.String()
-}
-
-func said(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	return fmt.Sprintf("ERROR %v", err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,13 +83,22 @@ func everyBody() []journal.Body {
 		machine.AppendInput{Message: llm.UserText("hello"), Keys: []string{"k1", "k 2"}},
 		machine.AppendSystem{Parts: []llm.System{{Kind: "note", Text: "n"}}},
 		machine.ReplaceContext{Messages: []llm.Message{llm.UserText("x")}, Usage: llm.Usage{Input: llm.N(0), Output: llm.N(5)}},
-		machine.Truncate{Len: 0}, machine.Start{}, machine.Generated{Op: 1, Message: reply, Usage: llm.Usage{Input: llm.N(7)}},
-		machine.GenerationFailed{Op: 1 << 63}, machine.ToolsCompleted{Op: 2, Results: []llm.Result{result}, Cancelled: true},
-		machine.CancelAtBoundary{}, machine.ReplaceAtBoundary{}, machine.RecoverInterrupted{},
-		machine.Notice{Op: 3, Text: "n", Fresh: true}, machine.SetTruncationCap{N: 4},
+		machine.Truncate{Len: 0},
+		machine.Start{},
+		machine.Generated{Op: 1, Message: reply, Usage: llm.Usage{Input: llm.N(7)}},
+		machine.GenerationFailed{Op: 1 << 63},
+		machine.ToolsCompleted{Op: 2, Results: []llm.Result{result}, Cancelled: true},
+		machine.CancelAtBoundary{},
+		machine.ReplaceAtBoundary{},
+		machine.RecoverInterrupted{},
+		machine.Notice{Op: 3, Text: "n", Fresh: true},
+		machine.SetTruncationCap{N: 4},
 		machine.Started{Op: 5, Calls: []machine.StartedCall{{Ordinal: 0, Repeat: true}, {Ordinal: 1}}},
-		machine.Settled{Op: 5, Ordinal: 1, Result: result}, machine.SettleRest{Op: 5, Cause: "limit", Cancelled: true},
-		machine.Pause{Reason: "wait"}, machine.Resume{}, machine.Recovered{},
+		machine.Settled{Op: 5, Ordinal: 1, Result: result},
+		machine.SettleRest{Op: 5, Cause: "limit", Cancelled: true},
+		machine.Pause{Reason: "wait"},
+		machine.Resume{},
+		machine.Recovered{},
 		machine.Steer{Messages: []llm.Message{llm.UserText("left")}, Keys: []string{"k3"}},
 	}
 	bodies := []journal.Body{
@@ -235,87 +243,6 @@ func number(t testing.TB, r journal.Record) int {
 	return v.I
 }
 
-func testStat(t *testing.T, s Store) {
-	j := s.open(t, t.TempDir())
-	if err := j.Create(t.Context(), "r", journal.Header{Labels: map[string]string{"a": "1"}, Parent: "p", ParentSeq: 4}); err != nil {
-		t.Fatal(err)
-	}
-	stat := func() journal.Info {
-		t.Helper()
-		i, err := j.Stat(t.Context(), "r")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return i
-	}
-	if i := stat(); i.Run != "r" || i.Head != 1 || i.Epoch != 0 || i.Held || i.Owner != "" || i.Mark != (journal.Mark{}) ||
-		i.Labels["a"] != "1" || i.Parent != "p" || i.ParentSeq != 4 || i.Created.IsZero() || !i.Updated.Equal(i.Created) {
-		t.Errorf("after Create: %+v", i)
-	}
-	l := acquire(t, j, "r")
-	if i := stat(); i.Epoch != 1 || !i.Held || i.Owner != "the test" {
-		t.Errorf("after Acquire: %+v", i)
-	}
-	mark := journal.Mark{Phase: "tools", Pending: 1<<63 + 1}
-	if err := l.Append(t.Context(), mark, note(1), note(2)); err != nil {
-		t.Fatal(err)
-	}
-	if i := stat(); i.Head != 3 || i.Mark != mark || i.Updated.Before(i.Created) {
-		t.Errorf("after Append: %+v", i)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if i := stat(); i.Held || i.Owner != "the test" || i.Epoch != 1 || i.Mark != mark {
-		t.Errorf("after Release: %+v", i)
-	}
-}
-
-func testRuns(t *testing.T, s Store) {
-	j := s.open(t, t.TempDir())
-	names := func(f journal.Filter) string {
-		t.Helper()
-		var got []string
-		for i, err := range j.Runs(t.Context(), f) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, i.Run)
-		}
-		return strings.Join(got, " ")
-	}
-	if got := names(journal.Filter{}); got != "" {
-		t.Errorf("runs of an empty store: %q", got)
-	}
-	for i, run := range []string{"a", "b", "c"} {
-		h := journal.Header{Labels: map[string]string{"n": run, "all": "x"}}
-		if run == "c" {
-			h.Parent = "a"
-		}
-		if err := j.Create(t.Context(), run, h); err != nil {
-			t.Fatal(err)
-		}
-		mark := journal.Mark{Phase: "p" + run, Ended: i == 1}
-		if err := acquire(t, j, run).Append(t.Context(), mark, note(i)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Millisecond) // the order is by time
-	}
-	yes, no := true, false
-	for want, f := range map[string]journal.Filter{
-		"c b a": {}, "c b": {Limit: 2}, "b": {Ended: &yes}, "c a": {Ended: &no, Phases: []string{"pa", "pc", "pb"}},
-		"a": {Labels: map[string]string{"n": "a", "all": "x"}}, "": {Labels: map[string]string{"n": "a", "all": "y"}},
-		"c": {Parent: "a"},
-	} {
-		if got := names(f); got != want {
-			t.Errorf("Runs(%+v) = %q, want %q", f, got, want)
-		}
-	}
-	if got := names(journal.Filter{Before: time.Now().Add(-time.Hour)}); got != "" {
-		t.Errorf("runs last updated an hour ago: %q", got)
-	}
-}
-
 func testDelete(t *testing.T, s Store) {
 	j, l := s.run(t)
 	create(t, j, "other")
@@ -357,7 +284,10 @@ func testReadPart(t *testing.T, s Store) {
 		}
 	}
 	n := 0
-	for range j.Read(t.Context(), "r", 0) {
+	for _, err := range j.Read(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 2 {
 			break
 		}
@@ -368,85 +298,6 @@ func testReadPart(t *testing.T, s Store) {
 	for _, err = range j.Read(ctx, "r", 0) {
 	}
 	wantErr(t, "Read with a cancelled context", err, context.Canceled)
-}
-
-func testFollow(t *testing.T, s Store) {
-	j, l := s.run(t)
-	add(t, l, note(2), note(3))
-	got := make(chan uint64, 100)
-	failed := make(chan error, 1)
-	go func() {
-		defer close(got)
-		for r, err := range j.Follow(t.Context(), "r", 2) {
-			if err != nil {
-				failed <- err
-				return
-			}
-			got <- r.Seq
-		}
-	}()
-	want := func(seq uint64) {
-		t.Helper()
-		select {
-		case g := <-got:
-			if g != seq {
-				t.Fatalf("followed record %d, want %d", g, seq)
-			}
-		case err := <-failed:
-			t.Fatal(err)
-		case <-time.After(10 * time.Second):
-			t.Fatalf("record %d did not come", seq)
-		}
-	}
-	want(2)
-	want(3)
-	for i := range uint64(5) {
-		add(t, l, note(int(i)), note(0))
-		want(4 + 2*i)
-		want(5 + 2*i)
-	}
-	if err := l.Append(t.Context(), journal.Mark{Ended: true}, note(0)); err != nil {
-		t.Fatal(err)
-	}
-	want(14)
-	if _, more := <-got; more {
-		t.Error("something follows after the end")
-	}
-}
-
-func testFollowEnds(t *testing.T, s Store) {
-	j, l := s.run(t)
-	add(t, l, note(2))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var seen []uint64
-	for r, err := range j.Follow(ctx, "r", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if seen = append(seen, r.Seq); len(seen) == 2 {
-			cancel()
-		}
-	}
-	if !slices.Equal(seen, []uint64{1, 2}) {
-		t.Errorf("followed %v, want 1 and 2", seen)
-	}
-	if err := l.Append(t.Context(), journal.Mark{Ended: true}, note(3)); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, err := range j.Follow(t.Context(), "r", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		n++
-	}
-	if n != 3 {
-		t.Errorf("an ended run gives %d records, want 3", n)
-	}
-	for range j.Follow(t.Context(), "r", 0) {
-		break
-	}
 }
 
 func testClosed(t *testing.T, s Store) {

@@ -89,6 +89,18 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %v, want ErrReadOnly", what, err)
 		}
 	}
+	// What a process leaves that was killed: a log beside the database, nobody alive.
+	killed := filepath.Join(t.TempDir(), "killed")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(killed, "journal.db-shm")); err != nil {
+		t.Fatal(err)
+	}
+	k := open(t, filepath.Join(killed, "journal.db"), sqlite.Options{ReadOnly: true})
+	if i, err := k.Stat(t.Context(), "r"); length(t, k, "r") != 2 || err != nil || i.Held {
+		t.Errorf("after a kill: Stat = %+v, %v; want 2 records and nobody holding it", i, err)
+	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -82,13 +82,13 @@ func (j *Journal) Acquire(ctx context.Context, run, owner string) (journal.Lease
 	if err := j.enter(ctx, "acquire", run, true); err != nil {
 		return nil, err
 	}
-	now, err := j.find(ctx, run)
-	if err != nil {
+	if _, err := j.find(ctx, run); err != nil {
 		return nil, storeError("acquire", run, err)
 	}
 	lock, err := lockfile.Take(j.locks, lockName(run))
 	if errors.Is(err, lockfile.ErrHeld) {
-		if now, err = j.find(ctx, run); err != nil { // the holder may be newer than the row
+		now, err := j.find(ctx, run)
+		if err != nil {
 			return nil, storeError("acquire", run, err)
 		}
 		return nil, &journal.HeldError{Run: run, Owner: now.Owner}

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -18,7 +19,12 @@ var store = journaltest.Store{
 	Files: func(folder string) []string { return []string{filepath.Join(folder, "journal.db")} },
 }
 
-func TestMain(m *testing.M) { journaltest.Main(m, store) }
+func TestMain(m *testing.M) {
+	if part := os.Getenv(journaltest.ChildEnv); part != "" {
+		os.Exit(journaltest.Child(context.Background(), store, part, os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
 
 func TestSQLite(t *testing.T) { journaltest.Run(t, store) }
 
