@@ -96,10 +96,30 @@ func (anthropicDialect) read(s *Server, r *http.Request, body []byte) (*prompt, 
 			"Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
 			len(in.Messages)-1, strings.Join(a.open, ", "))
 	}
+	if in.Thinking != nil && in.Thinking.Type == "enabled" && a.thoughtless() {
+		return nil, refuse("messages: Expected `thinking` or `redacted_thinking`, but found `tool_use`. " +
+			"When `thinking` is enabled, a final `assistant` message must start with a thinking block.")
+	}
 	if n := len(in.Messages); n > 0 && in.Messages[n-1].Role == "assistant" && !s.paused {
 		return nil, refuse("This model does not support assistant message prefill. The conversation must end with a user message.")
 	}
 	return &a.prompt, nil
+}
+
+// thoughtless reports whether the turn that is in the midst of its calls did not
+// begin with thinking.
+func (a *anthropicReader) thoughtless() bool {
+	var first *llm.Message
+	for i := len(a.req.Messages) - 1; i >= 0 && a.req.Messages[i].Role != llm.RoleUser; i-- {
+		if m := &a.req.Messages[i]; m.Role == llm.RoleAssistant {
+			first = m
+		}
+	}
+	if first == nil || first.CountCalls() == 0 {
+		return false
+	}
+	_, thought := first.Parts[0].(llm.Thinking)
+	return !thought
 }
 
 func (a *anthropicReader) tools(raw []json.RawMessage) *refusal {
@@ -256,12 +276,17 @@ func (a *anthropicReader) result(i, k int, b anthropicBlock, have map[string]boo
 	}
 	var text string
 	whole := json.Unmarshal(b.Content, &text) == nil
+	if b.IsError && (len(inner) == 0 || whole && isBlank(text)) {
+		return refuse("messages.%d.content.%d.tool_result: content cannot be empty if `is_error` is true", i, k)
+	}
 	for _, one := range inner {
 		var c anthropicBlock
 		if err := json.Unmarshal(one, &c); err != nil {
 			return refuse("messages.%d.content.%d.content: %v", i, k, err)
 		}
 		switch {
+		case c.Type == "image" && b.IsError:
+			return refuse("messages.%d.content.%d.tool_result: all content must be type \"text\" if `is_error` is true", i, k)
 		case c.Type == "image":
 			r.Images = append(r.Images, llm.Image{Media: c.Source.Media, Data: c.Source.Data})
 		case c.Text == "" && !whole:
@@ -285,6 +310,9 @@ func (a *anthropicReader) part(i, k int, role string, b anthropicBlock, m *llm.M
 		}
 		m.Parts = append(m.Parts, llm.Text{Text: b.Text})
 	case "image":
+		if role != "user" {
+			return refuse("messages.%d: `image` blocks can only be in `user` messages", i)
+		}
 		m.Parts = append(m.Parts, llm.Image{Media: b.Source.Media, Data: b.Source.Data})
 	case "thinking":
 		if b.Signature != signatureOf(b.Thinking) {

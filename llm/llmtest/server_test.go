@@ -113,6 +113,8 @@ func TestServerRefuses(t *testing.T) {
 		{"string input", WireAnthropic, `{"a":1.0}`, `"{}"`, "valid dictionary"},
 		{"forged thinking", WireAnthropic, `[{"type":"tool_use"`, `[{"type":"thinking","thinking":"x","signature":"y"},{"type":"tool_use"`, "Invalid `signature`"},
 		{"lone surrogate", WireAnthropic, `"text":"on"`, `"text":"\ud83d"`, "surrogate"},
+		{"error without words", WireAnthropic, `"content":"r"`, `"content":"","is_error":true`, "cannot be empty"},
+		{"turn without thinking", WireAnthropic, `"content":"r"},{"type":"text","text":"on"}]}]`, `"content":"r"}]}],"thinking":{"type":"enabled","budget_tokens":5}`, "Expected `thinking`"},
 		{"five marks", WireAnthropic, `{"type":"text","text":"on"}`, strings.Repeat(`{"type":"text","text":"on","cache_control":{"type":"ephemeral"}},`, 4) + `{"type":"text","text":"on","cache_control":{"type":"ephemeral"}}`, "Found 5"},
 		{"result missing", WireOpenAIChat, `{"role":"tool","tool_call_id":"c1","content":"r"},`, ``, "did not have response messages: c1"},
 		{"result without call", WireOpenAIChat, `"tool_call_id":"c1"`, `"tool_call_id":"c2"`, "must be a response to a preceding"},

@@ -38,6 +38,8 @@ func TestClient(t *testing.T, newClient func(baseURL string) llm.Client, w Wire)
 		{"tool names", s.toolNames},
 		{"odd parts", s.oddParts},
 		{"image", s.image},
+		{"image of a tool", s.toolImage},
+		{"another's turn", s.othersTurn},
 		{"stop reasons", s.stops},
 		{"errors by status", s.statuses},
 		{"errors inside the stream", s.faults},
@@ -96,7 +98,7 @@ func readReply(t *testing.T, c llm.Client, req *llm.Request) (collect.Reply, err
 	return col.Reply()
 }
 
-func mustStream(t *testing.T, c llm.Client, req *llm.Request) collect.Reply {
+func mustReply(t *testing.T, c llm.Client, req *llm.Request) collect.Reply {
 	t.Helper()
 	r, err := readReply(t, c, req)
 	if err != nil {
@@ -110,7 +112,7 @@ func (s *suite) text(t *testing.T) {
 	c, srv, brain := s.start(t, Say(want))
 	req := ask("say <it> & go 😀")
 	req.System = "Be <terse> & exact."
-	r := mustStream(t, c, req)
+	r := mustReply(t, c, req)
 	if r.Message.Text() != want || r.Message.Role != llm.RoleAssistant || r.Message.Stop != llm.StopEndTurn {
 		t.Errorf("got %+v, want the text %q", r.Message, want)
 	}
@@ -142,7 +144,7 @@ func (s *suite) calls(t *testing.T) {
 	c, _, brain := s.start(t, Call("edit", argTexts[0], "edit", argTexts[1], "ping", argTexts[2]), Say("done"))
 	req := ask("go")
 	req.Tools = s.tools()
-	m := mustStream(t, c, req).Message
+	m := mustReply(t, c, req).Message
 	ids := map[string]bool{}
 	for n, call := range m.Calls() {
 		if call.ID == "" || ids[call.ID] {
@@ -158,7 +160,7 @@ func (s *suite) calls(t *testing.T) {
 		t.Fatalf("got %+v, want three calls", m)
 	}
 	req.Messages = append(req.Messages, m, resultsFor(m, "fine"))
-	mustStream(t, c, req)
+	mustReply(t, c, req)
 	seen := brain.Requests()[1].Messages
 	n := 0
 	for _, msg := range seen {
@@ -214,7 +216,7 @@ func (s *suite) conversation(t *testing.T) {
 	req := ask("go")
 	req.Tools = s.tools()
 	for turn := range 4 {
-		m := mustStream(t, c, req).Message
+		m := mustReply(t, c, req).Message
 		req.Messages = append(req.Messages, m)
 		switch {
 		case m.CountCalls() > 0:
@@ -252,7 +254,7 @@ func (s *suite) thinking(t *testing.T) {
 		Say("Done."), Say("Bye."))
 	req := ask("go")
 	req.Tools = s.tools()
-	first := mustStream(t, c, req).Message
+	first := mustReply(t, c, req).Message
 	thought, ok := first.Parts[0].(llm.Thinking)
 	if !ok || thought.Text != "I should look.\n " {
 		t.Fatalf("got %+v, want thinking first", first.Parts)
@@ -267,8 +269,8 @@ func (s *suite) thinking(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Messages = append(req.Messages, stored, resultsFor(first, "a"))
-	req.Messages = append(req.Messages, mustStream(t, c, req).Message, llm.UserText("more"))
-	mustStream(t, c, req) // the server verifies signatures
+	req.Messages = append(req.Messages, mustReply(t, c, req).Message, llm.UserText("more"))
+	mustReply(t, c, req) // the server verifies signatures
 	if s.wire == WireAnthropic || s.wire == WireOpenAIResponses {
 		if body := srv.Exchanges()[1].Body; !bytes.Contains(body, []byte(signatureOf(thought.Text))) {
 			t.Error("the thinking was not sent back with its signature")
@@ -287,7 +289,7 @@ func (s *suite) foreign(t *testing.T) {
 		llm.Call{ID: "functions.read:0", Name: "read", Args: `{"path":"a"}`, Opaque: other},
 	}}
 	req.Messages = append(req.Messages, m, resultsFor(m, "a"))
-	mustStream(t, c, req)
+	mustReply(t, c, req)
 	for _, word := range []string{"FOREIGN-DATA", "FOREIGN-THOUGHT"} {
 		if bytes.Contains(srv.Exchanges()[0].Body, []byte(word)) {
 			t.Errorf("%s was sent to another vendor", word)
@@ -306,14 +308,14 @@ func (s *suite) toolNames(t *testing.T) {
 		return Call(seen.Tools[0].Name, "{}", seen.Tools[3].Name, "{}")(ctx, seen)
 	}
 	c, _, _ := s.start(t, turn, Say("done"))
-	m := mustStream(t, c, req).Message
+	m := mustReply(t, c, req).Message
 	for n, call := range m.Calls() {
 		if want := req.Tools[3*n].Name; call.Name != want {
 			t.Errorf("call %d is for %q, want %q", n, call.Name, want)
 		}
 	}
 	req.Messages = append(req.Messages, m, resultsFor(m, "x"))
-	mustStream(t, c, req)
+	mustReply(t, c, req)
 }
 
 // oddParts is history that a provider refuses when it is sent as it stands.
@@ -334,20 +336,20 @@ func (s *suite) oddParts(t *testing.T) {
 	results := llm.ToolResults(
 		llm.Result{CallID: "a", Name: "read", Status: llm.StatusSuccess},
 		llm.Result{CallID: "b", Name: "read", Status: llm.StatusError, Summary: "bad \xff\xfe bytes"},
-		llm.Result{CallID: "c", Name: "gone", Status: llm.StatusUnknown, Summary: "gone"},
+		llm.Result{CallID: "c", Name: "gone", Status: llm.StatusUnknown},
 		llm.Result{CallID: "d", Name: "read", Status: llm.StatusSuccess, Summary: "x", Notes: []llm.System{{Kind: "note", Text: "late"}}},
 	)
 	req.Messages = append(req.Messages, m, results,
 		llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{}}, Stop: llm.StopMaxTokens},
 		llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.System{Kind: "notice", Text: "Go on."}}})
-	mustStream(t, c, req)
+	mustReply(t, c, req)
 }
 
 func (s *suite) image(t *testing.T) {
 	c, _, brain := s.start(t, Say("a dot"))
 	img := llm.Image{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n\x00\xff")}
 	req := &llm.Request{CacheAnchor: -1, Messages: []llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text{Text: "what?"}, img}}}}
-	mustStream(t, c, req)
+	mustReply(t, c, req)
 	found := false
 	for _, m := range brain.Requests()[0].Messages {
 		for _, p := range m.Parts {
@@ -361,10 +363,39 @@ func (s *suite) image(t *testing.T) {
 	}
 }
 
+// toolImage: a picture from a tool reaches the model, or it is told of; beside an
+// error, too, it does no harm.
+func (s *suite) toolImage(t *testing.T) {
+	c, _, _ := s.start(t, Say("a dot"))
+	img := []llm.Image{{Media: "image/png", Data: []byte("\x89PNG\r\n\x1a\n\x00\xff")}}
+	m := llm.AssistantCalls(llm.Call{ID: "a", Name: "read", Args: "{}"}, llm.Call{ID: "b", Name: "read", Args: "{}"})
+	req := ask("go")
+	req.Tools = s.tools()
+	req.Messages = append(req.Messages, m, llm.ToolResults(
+		llm.Result{CallID: "a", Name: "read", Status: llm.StatusSuccess, Images: img},
+		llm.Result{CallID: "b", Name: "read", Status: llm.StatusError, Summary: "half", Images: img}))
+	mustReply(t, c, req)
+}
+
+// othersTurn: a turn that another vendor's model began goes on here, with thinking
+// asked for (B-27).
+func (s *suite) othersTurn(t *testing.T) {
+	c, _, _ := s.start(t, Say("ok"))
+	m := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse, Parts: []llm.Part{
+		llm.Thinking{Text: "mine", Opaque: llm.Opaque{Vendor: "another", Data: json.RawMessage(`{"x":1}`)}},
+		llm.Call{ID: "a", Name: "read", Args: "{}"},
+	}}
+	req := ask("go")
+	req.Tools = s.tools()
+	req.Settings.ThinkingBudget, req.Settings.MaxTokens = 2048, 4096
+	req.Messages = append(req.Messages, m, resultsFor(m, "a"))
+	mustReply(t, c, req)
+}
+
 func (s *suite) stops(t *testing.T) {
 	for _, stop := range []llm.StopReason{llm.StopEndTurn, llm.StopMaxTokens} {
 		c, _, _ := s.start(t, Reply(llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text{Text: "so"}}, Stop: stop}))
-		if got := mustStream(t, c, ask("go")).Message; got.Stop != stop || got.Text() != "so" {
+		if got := mustReply(t, c, ask("go")).Message; got.Stop != stop || got.Text() != "so" {
 			t.Errorf("got %+v, want stop %s", got, stop)
 		}
 	}
@@ -506,7 +537,7 @@ func (s *suite) prefixOf(t *testing.T, r *rand.Rand) {
 	req.System = "Be terse."
 	req.Tools = s.tools()
 	for range turns {
-		m := mustStream(t, c, req).Message
+		m := mustReply(t, c, req).Message
 		req.Messages = append(req.Messages, m)
 		if m.CountCalls() > 0 {
 			req.Messages = append(req.Messages, resultsFor(m, RandomText(r)))

@@ -161,6 +161,9 @@ func classOfStatus(status int) llm.Class {
 		return llm.ClassNotFound
 	case http.StatusTooManyRequests:
 		return llm.ClassRateLimit
+	case http.StatusRequestEntityTooLarge:
+		// More bytes than the server reads: as with tokens, only a shorter conversation helps.
+		return llm.ClassContextOverflow
 	case http.StatusRequestTimeout, http.StatusTooEarly:
 		return llm.ClassTransport
 	case http.StatusServiceUnavailable, 529: // 529 is what Anthropic answers when overloaded

@@ -33,6 +33,7 @@ func TestStatusError(t *testing.T) {
 		{"proxy page", "<html>502</html>", 502, llm.ClassServer, "", "<html>502</html>"},
 		{"empty", "", 500, llm.ClassServer, "", ""},
 		{"not implemented", "", 501, llm.ClassInvalidRequest, "", ""},
+		{"too many bytes", "<html>413</html>", 413, llm.ClassContextOverflow, "", "<html>413</html>"},
 		{"early", "", 425, llm.ClassTransport, "", ""},
 		{"plain refusal", `{"error":{"message":"bad tool","type":"invalid_request_error"}}`, 400, llm.ClassInvalidRequest, "invalid_request_error", "bad tool"},
 		{"a limit by tokens a minute is no overflow", `{"error":{"message":"Request too large for model with limit 6000 TPM","code":"rate_limit_exceeded"}}`, 429, llm.ClassRateLimit, "rate_limit_exceeded", "Request too large for model with limit 6000 TPM"},

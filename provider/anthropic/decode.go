@@ -58,8 +58,11 @@ func (d *decoder) read(resp *http.Response, guard *wire.Guard) error {
 			if frame.Unterminated {
 				break // cut within its last event
 			}
-			if frame.Data == "[DONE]" {
+			switch {
+			case frame.Data == "[DONE]":
 				continue // some servers borrow it from another format
+			case frame.Type == "error": // a gateway's own words
+				return &llm.Error{Class: llm.ClassServer, Op: op, Message: llm.CutUTF8(wire.UTF8(frame.Data), 512)}
 			}
 			return malformed("an event is not JSON: " + err.Error())
 		}

@@ -3,6 +3,8 @@ package anthropic
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -11,15 +13,18 @@ import (
 
 // A block is one encoded content block, without its cache mark.
 type block struct {
-	json []byte // an object
-	fit  bool   // may carry a mark: thinking may not, nor may an empty text
+	json     []byte // an object
+	fit      bool   // may carry a mark: thinking may not, nor may an empty text
+	thinking bool
+	call     bool
 }
 
 // A message is one encoded message. Messages without blocks are not sent.
 type message struct {
-	role   string
-	from   int // index of the newest llm message in it
-	blocks []block
+	role    string
+	from    int  // index of the newest llm message in it
+	results bool // begins with results of calls
+	blocks  []block
 }
 
 // encode is the body of a request. Its bytes depend on the request alone, and
@@ -43,7 +48,7 @@ func (c *Client) encode(req *llm.Request) ([]byte, *wire.Names, error) {
 	var j wire.JSON
 	j.Open('{')
 	j.Field("model", c.model.Name)
-	c.settings(&j, req)
+	c.settings(&j, req, canThink(messages))
 	if len(req.Tools) > 0 {
 		j.Key("tools")
 		j.Open('[')
@@ -80,7 +85,7 @@ func refused(message string) *llm.Error {
 	return &llm.Error{Class: llm.ClassInvalidRequest, Op: op, Message: message}
 }
 
-func (c *Client) settings(j *wire.JSON, req *llm.Request) {
+func (c *Client) settings(j *wire.JSON, req *llm.Request, canThink bool) {
 	s := req.Settings
 	limit := s.MaxTokens
 	if limit <= 0 {
@@ -92,7 +97,9 @@ func (c *Client) settings(j *wire.JSON, req *llm.Request) {
 		j.Key("stream")
 		j.Bool(true)
 	}
-	thinking(j, s.ThinkingBudget)
+	if canThink || s.ThinkingBudget < 0 {
+		thinking(j, s.ThinkingBudget)
+	}
 	if s.Effort != "" {
 		j.Key("output_config")
 		j.Open('{')
@@ -102,18 +109,44 @@ func (c *Client) settings(j *wire.JSON, req *llm.Request) {
 	if c.config.sampling() && s.ThinkingBudget == 0 {
 		sampling(j, s)
 	}
-	if len(s.Stop) > 0 {
-		j.Key("stop_sequences")
-		j.Open('[')
-		for _, word := range s.Stop {
-			j.String(word)
-		}
-		j.Close(']')
-	}
+	stops(j, s.Stop)
 	if s.Sequential && len(req.Tools) > 0 {
 		j.Key("tool_choice")
 		j.Raw([]byte(`{"type":"auto","disable_parallel_tool_use":true}`))
 	}
+}
+
+// stops leaves out blank words, which the API refuses.
+func stops(j *wire.JSON, words []string) {
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.TrimSpace(w) == "" })
+	if len(words) == 0 {
+		return
+	}
+	j.Key("stop_sequences")
+	j.Open('[')
+	for _, w := range words {
+		j.String(w)
+	}
+	j.Close(']')
+}
+
+// canThink reports whether a thinking budget may be given. With one, the API wants
+// a turn that is in the midst of its calls to have begun with thinking of its own;
+// one that another vendor's model began has none.
+func canThink(messages []message) bool {
+	first := len(messages)
+	for i, m := range slices.Backward(messages) {
+		if m.role == "assistant" {
+			first = i
+		} else if !m.results {
+			break
+		}
+	}
+	return first == len(messages) || messages[first].blocks[0].thinking || !messages[first].calls()
+}
+
+func (m message) calls() bool {
+	return slices.ContainsFunc(m.blocks, func(b block) bool { return b.call })
 }
 
 func thinking(j *wire.JSON, budget int) {
@@ -175,7 +208,7 @@ func encodeMessages(in []llm.Message, names *wire.Names) []message {
 		if m.Role == llm.RoleAssistant {
 			role = "assistant"
 		}
-		blocks := encodeParts(m.Parts, names, ids)
+		blocks := encodeParts(role, m.Parts, names, ids)
 		if len(blocks) == 0 {
 			continue
 		}
@@ -184,12 +217,12 @@ func encodeMessages(in []llm.Message, names *wire.Names) []message {
 			out[n-1].from = i
 			continue
 		}
-		out = append(out, message{role: role, from: i, blocks: blocks})
+		out = append(out, message{role: role, from: i, results: m.Role == llm.RoleTool, blocks: blocks})
 	}
 	return out
 }
 
-func encodeParts(parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
+func encodeParts(role string, parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
 	out := make([]block, 0, len(parts))
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -198,15 +231,19 @@ func encodeParts(parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
 		case llm.System:
 			out = appendText(out, llm.Text{Text: p.Text})
 		case llm.Image:
-			out = append(out, block{imageBlock(p), true})
+			if role == "assistant" { // the API takes pictures from users only
+				out = append(out, block{json: textBlock("[a picture that the assistant made]"), fit: true})
+				continue
+			}
+			out = append(out, block{json: imageBlock(p), fit: true})
 		case llm.Thinking:
 			if raw := thinkingBlock(p); raw != nil {
-				out = append(out, block{raw, false})
+				out = append(out, block{json: raw, thinking: true})
 			}
 		case llm.Call:
-			out = append(out, block{callBlock(p, names, ids), true})
+			out = append(out, block{json: callBlock(p, names, ids), fit: true, call: true})
 		case llm.Result:
-			out = append(out, block{resultBlock(p, ids), true})
+			out = append(out, block{json: resultBlock(p, ids), fit: true})
 		}
 	}
 	return out
@@ -217,12 +254,12 @@ func encodeParts(parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
 func appendText(out []block, t llm.Text) []block {
 	var kept textOpaque
 	if t.Opaque.Vendor == Vendor && json.Unmarshal(t.Opaque.Data, &kept) == nil && len(kept.Block) > 0 {
-		return append(out, block{kept.Block, false})
+		return append(out, block{json: kept.Block})
 	}
 	if strings.TrimSpace(t.Text) == "" {
 		return out
 	}
-	return append(out, block{textBlock(t.Text), true})
+	return append(out, block{json: textBlock(t.Text), fit: true})
 }
 
 func textBlock(text string) []byte {
@@ -292,6 +329,15 @@ func resultBlock(r llm.Result, ids *wire.IDs) []byte {
 	body := r.Body()
 	empty := strings.TrimSpace(body) == ""
 	switch {
+	case r.IsError() && (empty || len(r.Images) > 0):
+		// The API wants a text for an error, and no pictures.
+		if empty {
+			body = "status: " + string(r.Status)
+		}
+		if n := len(r.Images); n > 0 {
+			body += fmt.Sprintf("\n[%d pictures left out]", n)
+		}
+		j.Field("content", body)
 	case len(r.Images) > 0:
 		j.Key("content")
 		j.Open('[')

@@ -27,7 +27,6 @@ func refine(class llm.Class, code, message string) llm.Class {
 	case "api_error", "timeout_error":
 		return llm.ClassServer
 	case "request_too_large":
-		// More bytes than the API reads: as with tokens, only a shorter conversation helps.
 		return llm.ClassContextOverflow
 	case "invalid_request_error":
 		switch {
