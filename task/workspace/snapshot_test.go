@@ -346,3 +346,25 @@ func TestSnapshotLimit(t *testing.T) {
 		t.Errorf("left behind: %q", m)
 	}
 }
+
+// A run that is started by a hook, or by another git command, inherits variables
+// that name the outer repository.
+func TestEnvironmentOfAnOuterGit(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{"a": "1"})
+	outer := newRepo(t, map[string]string{"other": "2"})
+	r.env = append(r.env, "GIT_DIR="+outer.dir+"/.git", "GIT_INDEX_FILE="+outer.dir+"/.git/index", "GIT_WORK_TREE="+outer.dir, "GIT_PREFIX=x/")
+	w := r.open()
+	must(t, w.Preflight(t.Context(), false))
+	s := r.snapshot("run1")
+	r.write("a", "run")
+	if got, err := s.Changed(t.Context()); err != nil || paths(got) != "modified a" {
+		t.Errorf("changed: %s, %v", paths(got), err)
+	}
+	if _, err := s.Commit(t.Context(), "Run", workspace.CommitOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := outer.git("rev-list", "--count", "HEAD") + outer.git("status", "--porcelain"); got != "1\n" {
+		t.Errorf("the outer repository: %q", got)
+	}
+}
