@@ -142,6 +142,9 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 		e.out.Reason = Cancelled
 	}
 	r.observeExit(ctx, e)
+	if err := r.leave(ctx); err != nil && e.err == nil {
+		e = r.failed(err)
+	}
 	r.emit(RunFinished{Outcome: e.out, Err: e.err})
 	return e.out, e.err
 }
@@ -175,6 +178,14 @@ func (r *run) do(ctx context.Context, in []llm.Message) exit {
 			return *e
 		}
 	}
+}
+
+// leave stores what hooks noted at the end.
+func (r *run) leave(ctx context.Context) error {
+	if r.store.behind || r.store.lease == nil {
+		return nil
+	}
+	return r.store.flush(ctx, r.op, &r.state)
 }
 
 // mend puts in order what a run left behind that ended in the middle of an
