@@ -20,7 +20,7 @@ a network nor git.`,
   fiducial check --baseline main       only what is new since the branch main fails
   fiducial check --repo ../amplifier   a project somewhere else
   fiducial runs                        what was done here before
-  fiducial show 20261130-081500-7f3a   one run: outcome, files, tokens, summary`,
+  fiducial show 20261130-081500-042   one run: outcome, files, tokens, summary`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	flags := root.PersistentFlags()

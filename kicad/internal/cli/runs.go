@@ -25,10 +25,11 @@ const running = "running"
 // A pastRun is what the run's folder and the journal know together.
 type pastRun struct {
 	runs.Meta
-	State   string       `json:"state"` // the outcome, or running, or interrupted
+	State   string       `json:"state"` // the outcome, or running, interrupted, ended, unknown
 	Next    string       `json:"next,omitempty"`
 	Journal *journalJSON `json:"journal,omitempty"`
 	Trouble []string     `json:"trouble,omitempty"` // what could not be read
+	damaged bool         // the run.json
 }
 
 type journalJSON struct {
@@ -49,7 +50,8 @@ func newRuns(a *app) *cobra.Command {
 files that changed and the commit. A run that has no outcome and that no process holds was interrupted; its line says
 how to go on.
 
-JSON keys: runs [{id, state (done, refused, failed, interrupted, paused, running), next, request, model, started, ended,
+JSON keys: runs [{id, state (done, refused, failed, interrupted, paused, running; ended and unknown when the
+run.json is gone or damaged), next, request, model, started, ended,
 outcome, exit, reason, commit, files, turns, usage, findings, journal, trouble}], trouble [].`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd.Context(), limit) },
@@ -152,7 +154,7 @@ func (a *app) past(ctx context.Context, top string) (list []pastRun, trouble []s
 	for _, e := range entries {
 		r := &pastRun{Meta: e.Meta}
 		if e.Err != nil && !errors.Is(e.Err, fs.ErrNotExist) {
-			r.Trouble = append(r.Trouble, e.Err.Error())
+			r.Trouble, r.damaged = append(r.Trouble, e.Err.Error()), true
 		}
 		byID[e.ID] = r
 	}
@@ -211,6 +213,8 @@ func (r *pastRun) conclude(known bool) {
 		r.State = running
 	case r.Outcome != runs.Going:
 		r.State = string(r.Outcome)
+	case r.damaged:
+		r.State = "unknown"
 	case r.Journal != nil && r.Journal.Ended && r.Meta.Version == 0:
 		// Only the journal knows it: how it ended for the design stood in the folder.
 		r.State = "ended"
@@ -231,9 +235,9 @@ func nextStep(r *pastRun) string {
 		return "it goes on now: " + cmp.Or(r.Journal.Owner, "its owner is not known")
 	case string(runs.Interrupted), string(runs.Paused):
 		if r.Journal == nil {
-			return "its tree before the first change is kept as refs/fiducial/" + r.ID
+			return "put the tree back: fiducial resume " + r.ID + " --give-up"
 		}
-		return "go on: fiducial do --resume " + r.ID
+		return "go on: fiducial resume " + r.ID + "; or put the tree back: fiducial resume " + r.ID + " --give-up"
 	}
 	return ""
 }

@@ -16,10 +16,11 @@ import (
 	"github.com/fiducial-dev/fiducial/journal/sqlite"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/task/transcript"
 )
 
 func newShow(a *app) *cobra.Command {
-	var transcript bool
+	var events bool
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Show one run: outcome, files, tokens, summary, transcript",
@@ -29,12 +30,12 @@ the transcript, or from the journal when there is none.
 JSON keys: those of a run in fiducial runs --json, and summary; with --transcript also transcript [] and
 transcript_trouble [].`,
 		Example: `  fiducial show last
-  fiducial show 20261130-081500-7f3a --transcript
+  fiducial show 20261130-081500-042 --transcript
   fiducial show last --json | jq .usage`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], transcript) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], events) },
 	}
-	cmd.Flags().BoolVar(&transcript, "transcript", false, "list every event")
+	cmd.Flags().BoolVar(&events, "transcript", false, "list every event")
 	return cmd
 }
 
@@ -45,7 +46,7 @@ type showJSON struct {
 	Torn       []string          `json:"transcript_trouble,omitempty"`
 }
 
-func (a *app) show(ctx context.Context, which string, transcript bool) error {
+func (a *app) show(ctx context.Context, which string, events bool) error {
 	p, err := a.place()
 	if err != nil {
 		return err
@@ -60,17 +61,17 @@ func (a *app) show(ctx context.Context, which string, transcript bool) error {
 	}
 	out := showJSON{pastRun: r}
 	out.Trouble = append(slices.Clone(trouble), out.Trouble...)
-	if out.Summary, err = runs.Summary(p.top, r.ID); err != nil {
+	if out.Summary, err = transcript.ReadSummary(p.top, r.ID); err != nil && !isMissing(err) {
 		out.Trouble = append(out.Trouble, err.Error())
 	}
-	if transcript {
+	if events {
 		out.readTranscript(ctx, p.top)
 	}
 	u := a.newUI()
 	if a.json {
 		return u.Object(out)
 	}
-	out.report(u, transcript)
+	out.report(u, events)
 	return u.Close()
 }
 
@@ -100,7 +101,15 @@ func pick(list []pastRun, which string) (pastRun, error) {
 
 // readTranscript takes the transcript, or what stands for it in the journal.
 func (s *showJSON) readTranscript(ctx context.Context, top string) {
-	for line, err := range runs.Transcript(top, s.ID) {
+	log, err := transcript.Read(top, s.ID)
+	if err != nil && !isMissing(err) {
+		s.Torn = append(s.Torn, err.Error())
+	}
+	if log.Torn > 0 {
+		s.Torn = append(s.Torn, fmt.Sprintf("the last %d bytes are half an event: the process was killed while it wrote", log.Torn))
+	}
+	for _, e := range log.Events {
+		line, err := json.Marshal(e)
 		if err != nil {
 			s.Torn = append(s.Torn, err.Error())
 			continue
@@ -113,6 +122,12 @@ func (s *showJSON) readTranscript(ctx context.Context, top string) {
 	if err := s.readJournal(ctx, top); err != nil {
 		s.Torn = append(s.Torn, err.Error())
 	}
+}
+
+// isMissing reports whether a run has no such file.
+func isMissing(err error) bool {
+	e, ok := errors.AsType[*transcript.Error](err)
+	return ok && e.Kind == transcript.KindNotFound
 }
 
 func (s *showJSON) readJournal(ctx context.Context, top string) (err error) {
@@ -134,7 +149,7 @@ func (s *showJSON) readJournal(ctx context.Context, top string) (err error) {
 	return nil
 }
 
-func (s *showJSON) report(u *ui.UI, transcript bool) {
+func (s *showJSON) report(u *ui.UI, events bool) {
 	u.Heading("run %s: %s", s.ID, s.State)
 	for _, f := range []struct{ name, text string }{
 		{"request", s.Request}, {"model", s.Model}, {"project", s.Project}, {"started", stamp(s.Started)}, {"took", took(s.Meta)},
@@ -156,7 +171,7 @@ func (s *showJSON) report(u *ui.UI, transcript bool) {
 			u.Line("  %s", strings.TrimRight(line, "\r\n"))
 		}
 	}
-	if !transcript {
+	if !events {
 		return
 	}
 	u.Heading("transcript")

@@ -6,7 +6,6 @@
 package runs
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
-// Files of a run, in its folder.
+// Files of a run, in its folder. Package transcript writes the last two.
 const (
 	MetaFile       = "run.json"
 	TranscriptFile = "transcript.jsonl"
@@ -51,18 +50,8 @@ const (
 	Paused      Outcome = "paused"
 )
 
-// Exit paths (B-60), with interrupted for a cancel.
-const (
-	ExitDone          = "done"
-	ExitRefused       = "refused"
-	ExitTurnBudget    = "turn-budget-exhausted"
-	ExitRepairCycles  = "repair-cycles-exhausted"
-	ExitCommitFailed  = "commit-failed"
-	ExitProviderError = "provider-error"
-	ExitSessionLimit  = "session-limit"
-	ExitStalled       = "stalled"
-	ExitInterrupted   = "interrupted"
-)
+// ExitInterrupted is the exit path of a run that a person cancelled. The others are those of a task (B-60).
+const ExitInterrupted = "interrupted"
 
 // Meta is what is known of a run.
 type Meta struct {
@@ -129,12 +118,6 @@ func CountOf(r findings.Report) *Count {
 // Total is how many of the findings gate.
 func (c *Count) Total() int { return c.Errors + c.Warnings }
 
-// NewID names a run by its time, such as 20261130-081500-7f3a. Random are two bytes that keep runs of the same second
-// apart. Names sort by time.
-func NewID(now time.Time, random [2]byte) string {
-	return fmt.Sprintf("%s-%x", now.UTC().Format("20060102-150405"), random)
-}
-
 // ErrBadID says that a run's name is not one: it would lead out of the folder of the runs.
 var ErrBadID = errors.New("no name of a run")
 
@@ -146,8 +129,8 @@ func checkID(id string) error {
 }
 
 // Write stores the meta file in the folder of the run, which it makes when it is missing. A reader sees the old
-// content or the new one, also after a crash.
-func Write(top string, m Meta) error {
+// content or the new one, also after a crash. Nothing is written through a link that leads out of top.
+func Write(top string, m Meta) (err error) {
 	if err := checkID(m.ID); err != nil {
 		return err
 	}
@@ -159,29 +142,35 @@ func Write(top string, m Meta) error {
 	if err != nil {
 		return fmt.Errorf("runs: %s: %w", m.ID, err)
 	}
-	dir := filepath.Join(Folder(top), m.ID)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	root, err := os.OpenRoot(top)
+	if err != nil {
 		return fmt.Errorf("runs: %s: %w", m.ID, err)
 	}
-	if err := replace(filepath.Join(dir, MetaFile), append(data, '\n')); err != nil {
+	defer func() { err = errors.Join(err, root.Close()) }()
+	dir := filepath.Join(Folder(""), m.ID)
+	if err := root.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("runs: %s: %w", m.ID, err)
+	}
+	if err := replace(root, filepath.Join(dir, MetaFile), append(data, '\n')); err != nil {
 		return fmt.Errorf("runs: %s: %w", m.ID, err)
 	}
 	return nil
 }
 
-// replace writes a file beside the old one and renames it over.
-func replace(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), MetaFile+".*.tmp")
+// replace writes a file beside the old one and renames it over. The run has one writer, so one name will do.
+func replace(root *os.Root, file string, data []byte) error {
+	tmp := file + ".new"
+	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), file)
+		err = root.Rename(tmp, file)
 	}
 	if err != nil {
-		_ = os.Remove(tmp.Name())
+		_ = root.Remove(tmp) // the first error counts
 	}
 	return err
 }
@@ -192,11 +181,17 @@ func Read(top, id string) (Meta, error) {
 	if err := checkID(id); err != nil {
 		return Meta{}, err
 	}
-	file := filepath.Join(Folder(top), id, MetaFile)
-	data, err := os.ReadFile(file)
+	root, err := os.OpenRoot(top)
 	if err != nil {
 		return Meta{}, fmt.Errorf("runs: %w", err)
 	}
+	defer func() { _ = root.Close() }()
+	file := filepath.Join(Folder(""), id, MetaFile)
+	data, err := root.ReadFile(file)
+	if err != nil {
+		return Meta{}, fmt.Errorf("runs: %w", err)
+	}
+	file = filepath.Join(top, file)
 	var m Meta
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Meta{}, &DamageError{File: file, Err: err}
@@ -247,16 +242,4 @@ func List(top string) ([]Entry, error) {
 		list = append(list, e)
 	}
 	return list, nil
-}
-
-// Summary reads the summary of a run, "" when there is none.
-func Summary(top, id string) (string, error) {
-	if err := checkID(id); err != nil {
-		return "", err
-	}
-	data, err := os.ReadFile(filepath.Join(Folder(top), id, SummaryFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("runs: %w", err)
-	}
-	return string(bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
 }

@@ -26,14 +26,19 @@ func (u *UI) Status(s Status) {
 	if u.out == nil {
 		return
 	}
+	was := u.status
 	u.status = s
 	if u.stop == nil && s != (Status{}) {
 		u.stop, u.done = make(chan struct{}), make(chan struct{})
 		go u.keep(u.stop, u.done)
 	}
 	if u.live {
-		u.erase()
-		u.draw()
+		switch {
+		case s == (Status{}):
+			u.erase()
+		case s.Turn != was.Turn || s.Now != was.Now:
+			u.draw() // else the next frame will do: a reply that streams brings many of these
+		}
 		return
 	}
 	text := s.Now
