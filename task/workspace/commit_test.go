@@ -248,3 +248,26 @@ func TestCommitSignsWhenToldTo(t *testing.T) {
 		t.Error("it was committed unsigned")
 	}
 }
+
+// Something else moves HEAD while our commit is being made: here a hook does.
+func TestB59_CommitNeverBuriesAForeignOne(t *testing.T) {
+	t.Parallel()
+	for name, hook := range map[string]string{
+		"commit": "git update-ref refs/heads/main $(git commit-tree HEAD^{tree} -p HEAD -m Foreign)\n",
+		"switch": "git update-ref refs/heads/other HEAD && git symbolic-ref HEAD refs/heads/other\n",
+	} {
+		r := newRepo(t, map[string]string{"a": "1\n"})
+		s := r.snapshot("run1")
+		r.write("a", "run\n")
+		r.hook("pre-commit", hook)
+		if _, err := s.Commit(t.Context(), "Run", workspace.CommitOptions{}); kind(err) != workspace.KindHeadMoved {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := r.git("log", "--all", "--format=%s", "--grep=^Run$") + r.git("show", "HEAD:a"); got != "1\n" {
+			t.Errorf("%s: %q", name, got)
+		}
+		if _, err := os.Stat(filepath.Join(r.dir, ".git/index.lock")); err == nil {
+			t.Errorf("%s: the index is still locked", name)
+		}
+	}
+}

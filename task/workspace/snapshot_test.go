@@ -255,12 +255,18 @@ func TestB54_Preserve(t *testing.T) {
 	if r.index() != index {
 		t.Error("the index changed")
 	}
-	if _, err := s.Preserve(t.Context(), ""); err != nil {
-		t.Error(err)
-	}
 	if got := r.git("stash", "list"); got != "stash@{0}: fiducial failed run run1\n" {
 		t.Errorf("stash list: %q", got)
 	}
+	// A second call, as after a crash, adds nothing, even if it is no more the newest.
+	r.git("stash", "store", "-m", "other", strings.TrimSpace(r.git("commit-tree", p.Stash+"^{tree}", "-p", "HEAD", "-p", p.Stash, "-m", "x")))
+	if again, err := s.Preserve(t.Context(), ""); err != nil || again.Stash != p.Stash {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if got := r.git("stash", "list"); got != "stash@{0}: other\nstash@{1}: fiducial failed run run1\n" {
+		t.Errorf("stash list: %q", got)
+	}
+	r.git("stash", "drop", "-q")
 	// The entry shows the run's own lines and no others.
 	if got := r.git("stash", "show", "--numstat", "stash@{0}"); got != "1\t1\ta\n1\t1\tdirty\n0\t1\tgone\n" {
 		t.Errorf("stash show:\n%s", got)
