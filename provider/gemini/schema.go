@@ -189,9 +189,15 @@ func kinds(o object) (types []string, nullable bool) {
 			types = append(types, t)
 		}
 	}
-	n := len(types)
-	types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
-	return types, len(types) < n || string(o.get("nullable")) == "true"
+	nullable = slices.Contains(types, "null") || string(o.get("nullable")) == "true"
+	types = slices.DeleteFunc(types, func(t string) bool {
+		switch t {
+		case "object", "array", "string", "integer", "number", "boolean":
+			return false
+		}
+		return true
+	})
+	return types, nullable
 }
 
 // write writes a resolved schema. The kind stands where the schema names none.
