@@ -316,9 +316,11 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 		}
 	}
 	switch {
+	case stopped != nil && stopped.err != nil && !errors.Is(stopped.err, ErrAborted):
+		return stopped
 	case errors.Is(context.Cause(ctx), errLost):
 		return b.fail(fail(KindFenced, b.run.op, errLost, "")) // nothing more is written here
-	case ctx.Err() != nil && (stopped == nil || stopped.err == nil || errors.Is(stopped.err, ErrAborted)):
+	case ctx.Err() != nil:
 		return b.close(ctx)
 	}
 	return stopped

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,7 +76,12 @@ func TestExclusiveCallsRunAlone(t *testing.T) {
 			return "edited", nil
 		}, tool.Exclusive()))
 		script := llmtest.Call("sleep", `{"ms":50,"name":"a"}`, "sleep", `{"ms":10,"name":"b"}`, "edit", "", "sleep", `{"ms":1,"name":"c"}`)
-		mutexLog := func(s string) { log = append(log, s) }
+		var mu sync.Mutex
+		mutexLog := func(s string) {
+			mu.Lock()
+			defer mu.Unlock()
+			log = append(log, s)
+		}
 		mustRun(t, fiducial.New(llmtest.NewScript(script, llmtest.Say("ok")), fiducial.WithTools(edit, sleeper(func(s string) {
 			if strings.HasPrefix(s, "end") {
 				mutexLog(s)
