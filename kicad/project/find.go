@@ -26,8 +26,8 @@ const (
 )
 
 // Find finds the one project at a place: a folder, or a file of the project. A folder is looked at first, then those
-// below it, then those above it up to the top. Several candidates are an error that lists them, unless only one of
-// them has a schematic or board. Folders whose names begin with a dot, node_modules, and KiCad's backups are not
+// below it, then those above it up to the top. Designs without a .kicad_pro count only where none has one; several that
+// are left are an error that lists them. Folders whose names begin with a dot, node_modules, and KiCad's backups are not
 // searched. The error is an [*Error].
 func Find(fsys fs.FS, at string) (*Project, error) {
 	at = path.Clean(at)
@@ -257,8 +257,12 @@ func (f *folder) projects() []candidate {
 	return found
 }
 
-// choose takes the only candidate.
+// choose takes the only candidate, or the only one with a .kicad_pro.
 func (s *search) choose(found []candidate) (*Project, error) {
+	whole := slices.DeleteFunc(slices.Clone(found), func(c candidate) bool { return !c.pro })
+	if len(whole) > 0 {
+		found = whole
+	}
 	if len(found) == 1 {
 		return s.describe(found[0])
 	}

@@ -35,25 +35,47 @@ func TestFind(t *testing.T) {
 		at   string
 		want project.Project
 	}{
-		{"pair", tree("a.kicad_pro", "a.kicad_sch", "a.kicad_pcb", "sub.kicad_sch", "docs/x.md"), ".",
-			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", PCB: "a.kicad_pcb", Docs: "docs"}},
-		{"below", tree("README.md", "docs/x.md", "hw/rev1/a.kicad_pro", "hw/rev1/a.kicad_sch"), ".",
-			project.Project{Name: "a", Dir: "hw/rev1", Pro: "hw/rev1/a.kicad_pro", Root: "hw/rev1/a.kicad_sch", Docs: "docs"}},
-		{"above", tree("a.kicad_pro", "a.kicad_sch", "docs/x.md"), "docs",
-			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", Docs: "docs"}},
-		{"no settings", tree("top.kicad_sch"+child, "child.kicad_sch"), ".",
-			project.Project{Name: "top", Dir: ".", Root: "top.kicad_sch"}},
-		{"no settings, KiCad 6", tree("top.kicad_sch"+child6, "child.kicad_sch"), ".",
-			project.Project{Name: "top", Dir: ".", Root: "top.kicad_sch"}},
+		{
+			"pair", tree("a.kicad_pro", "a.kicad_sch", "a.kicad_pcb", "sub.kicad_sch", "docs/x.md"), ".",
+			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", PCB: "a.kicad_pcb", Docs: "docs"},
+		},
+		{
+			"below", tree("README.md", "docs/x.md", "hw/rev1/a.kicad_pro", "hw/rev1/a.kicad_sch"), ".",
+			project.Project{Name: "a", Dir: "hw/rev1", Pro: "hw/rev1/a.kicad_pro", Root: "hw/rev1/a.kicad_sch", Docs: "docs"},
+		},
+		{
+			"above", tree("a.kicad_pro", "a.kicad_sch", "docs/x.md"), "docs",
+			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", Docs: "docs"},
+		},
+		{
+			"no settings", tree("top.kicad_sch"+child, "child.kicad_sch"), ".",
+			project.Project{Name: "top", Dir: ".", Root: "top.kicad_sch"},
+		},
+		{
+			"no settings, KiCad 6", tree("top.kicad_sch"+child6, "child.kicad_sch"), ".",
+			project.Project{Name: "top", Dir: ".", Root: "top.kicad_sch"},
+		},
 		{"board alone", tree("a.kicad_pcb"), ".", project.Project{Name: "a", Dir: ".", PCB: "a.kicad_pcb"}},
-		{"by file", tree("a.kicad_pro", "a.kicad_sch", "b.kicad_pro", "b.kicad_pcb"), "b.kicad_pro",
-			project.Project{Name: "b", Dir: ".", Pro: "b.kicad_pro", PCB: "b.kicad_pcb", Others: []string{"a.kicad_pro"}}},
-		{"by sheet", tree("a.kicad_pro", "a.kicad_sch", "b.kicad_pro", "b.kicad_sch"), "a.kicad_sch",
-			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", Others: []string{"b.kicad_pro"}}},
-		{"hollow beside", tree("a.kicad_pro", "a.kicad_sch", "old.kicad_pro"), ".",
-			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch"}},
-		{"backups", tree("a.kicad_pro", "a.kicad_sch", "a-backups/b.kicad_pro", "_autosave-a.kicad_sch", ".history/c.kicad_sch"), ".",
-			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch"}},
+		{
+			"by file", tree("a.kicad_pro", "a.kicad_sch", "b.kicad_pro", "b.kicad_pcb"), "b.kicad_pro",
+			project.Project{Name: "b", Dir: ".", Pro: "b.kicad_pro", PCB: "b.kicad_pcb", Others: []string{"a.kicad_pro"}},
+		},
+		{
+			"by sheet", tree("a.kicad_pro", "a.kicad_sch", "b.kicad_pro", "b.kicad_sch"), "a.kicad_sch",
+			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch", Others: []string{"b.kicad_pro"}},
+		},
+		{
+			"parts beside", tree("common/left.kicad_sch", "hot/a.kicad_pro", "hot/a.kicad_sch", "plate/p.kicad_pcb"), ".",
+			project.Project{Name: "a", Dir: "hot", Pro: "hot/a.kicad_pro", Root: "hot/a.kicad_sch"},
+		},
+		{
+			"hollow beside", tree("a.kicad_pro", "a.kicad_sch", "old.kicad_pro"), ".",
+			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch"},
+		},
+		{
+			"backups", tree("a.kicad_pro", "a.kicad_sch", "a-backups/b.kicad_pro", "_autosave-a.kicad_sch", ".history/c.kicad_sch"), ".",
+			project.Project{Name: "a", Dir: ".", Pro: "a.kicad_pro", Root: "a.kicad_sch"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := project.Find(c.tree, c.at)
@@ -78,7 +100,7 @@ func TestFindRefuses(t *testing.T) {
 		{"empty", tree("README.md"), ".", project.NotFound, "no KiCad project in this folder or below"},
 		{"no such place", tree("README.md"), "hw", project.NotFound, "there is no hw"},
 		{"two here", tree("a.kicad_pro", "a.kicad_sch", "b.kicad_pro", "b.kicad_sch"), ".", project.Ambiguous, "a.kicad_pro, b.kicad_pro"},
-		{"two below", tree("x/a.kicad_pro", "x/a.kicad_sch", "y/b.kicad_pcb"), ".", project.Ambiguous, "x/a.kicad_pro, y/b.kicad_pcb"},
+		{"two below", tree("x/a.kicad_sch", "y/b.kicad_pcb"), ".", project.Ambiguous, "x/a.kicad_sch, y/b.kicad_pcb"},
 		{"two roots", tree("a.kicad_sch=(kicad_sch)", "b.kicad_sch=(kicad_sch)"), ".", project.Ambiguous, "a.kicad_sch, b.kicad_sch"},
 		{"KiCad 5", tree("a.sch=EESchema Schematic File Version 4", "a.pro"), ".", project.Legacy, "a.sch is a KiCad 5 schematic"},
 		{"upper case", tree("BOARD.KICAD_SCH"), ".", project.Case, "rename it to BOARD.kicad_sch"},

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,7 @@ type app struct {
 // Run runs the command and returns its exit code. A done ctx is Ctrl-C.
 func Run(ctx context.Context, env Env, args []string) int {
 	a := &app{Env: env}
-	root := newRoot(a)
+	root := newRoot(a) //nolint:contextcheck // cobra hands ctx to the commands, see ExecuteContextC
 	root.SetArgs(args)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
@@ -94,13 +95,12 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	}
 	f, ok := errors.AsType[*failure](err)
 	switch {
-	case ctx.Err() != nil && !(ok && f.told):
+	case ok && f.told:
+		return f.code
+	case ctx.Err() != nil:
 		f = &failure{code: exitInterrupted, err: errors.New("interrupted")}
 	case !ok:
 		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
-	}
-	if f.told {
-		return f.code
 	}
 	u := ui.New(ui.Options{Out: a.Err})
 	u.Line("fiducial: %s", strings.TrimSpace(f.err.Error()))
@@ -123,8 +123,8 @@ type failureJSON struct {
 
 // lookup reads an environment variable.
 func (a *app) lookup(name string) string {
-	for i := len(a.Environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(a.Environ[i], name+"="); ok {
+	for _, kv := range slices.Backward(a.Environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v
 		}
 	}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -23,10 +24,10 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	out := b.TempDir()
 	erc := func() *exec.Cmd {
-		return bare(path, "sch", "erc", "--format", "json", "--severity-all", "-o", filepath.Join(out, "erc.json"), filepath.Join(dir, board.Root))
+		return bare(b.Context(), path, "sch", "erc", "--format", "json", "--severity-all", "-o", filepath.Join(out, "erc.json"), filepath.Join(dir, board.Root))
 	}
 	drc := func() *exec.Cmd {
-		return bare(path, "pcb", "drc", "--format", "json", "--severity-all", "--schematic-parity", "-o", filepath.Join(out, "drc.json"), filepath.Join(dir, board.PCB))
+		return bare(b.Context(), path, "pcb", "drc", "--format", "json", "--severity-all", "--schematic-parity", "-o", filepath.Join(out, "drc.json"), filepath.Join(dir, board.PCB))
 	}
 	b.Run("fiducial", func(b *testing.B) {
 		for b.Loop() {
@@ -53,8 +54,8 @@ func BenchmarkCheck(b *testing.B) {
 	})
 }
 
-func bare(path string, args ...string) *exec.Cmd {
-	cmd := exec.Command(path, args...)
+func bare(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 	return cmd
 }
@@ -72,6 +73,6 @@ func BenchmarkStart(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		run(b, exec.Command(self, "version"))
+		run(b, exec.CommandContext(b.Context(), self, "version"))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fiducial-dev/fiducial/kicad/internal/models"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/task/workspace"
@@ -252,30 +253,37 @@ func (a *app) examineJournal(p place) symptom {
 	return s
 }
 
-// examineKeys names what is set for models, never with a value.
+// examineKeys names what is set for models, never with a value, and the model that do would take.
 func (a *app) examineKeys() []symptom {
 	var list []symptom
-	any := false
 	for _, k := range []struct{ name, use string }{
-		{"ANTHROPIC_API_KEY", "claude-*"},
-		{"OPENAI_API_KEY", "gpt-*"},
-		{"GEMINI_API_KEY", "gemini-*"},
-		{"GOOGLE_API_KEY", "gemini-*"},
+		{"ANTHROPIC_API_KEY", "claude-..."},
+		{"OPENAI_API_KEY", "gpt-..."},
+		{"GEMINI_API_KEY", "gemini-..."},
+		{"GOOGLE_API_KEY", "gemini-..."},
+		{models.EnvKey, "compat:ID at " + models.EnvBaseURL},
 	} {
-		if a.lookup(k.name) == "" {
-			continue
+		if a.lookup(k.name) != "" {
+			list = append(list, symptom{Name: "key", State: stateOK, Detail: k.name + " is set: --model " + k.use})
 		}
-		any = true
-		list = append(list, symptom{Name: "key", State: stateOK, Detail: k.name + " is set: --model " + k.use})
 	}
-	if !any {
+	if len(list) == 0 {
 		list = append(list, symptom{
-			Name: "key", State: stateNone, Detail: "no provider key is set; --model builtin does mechanical requests",
+			Name: "key", State: stateNone, Detail: "no provider key is set; the built-in planner does mechanical requests",
 			Remedies: []string{"for free requests set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"},
 		})
 	}
-	if m := a.lookup("FIDUCIAL_MODEL"); m != "" {
-		list = append(list, symptom{Name: "model", State: stateOK, Detail: "FIDUCIAL_MODEL is " + m})
+	return append(list, a.examineModel())
+}
+
+func (a *app) examineModel() symptom {
+	s := symptom{Name: "model", State: stateOK}
+	choice, err := models.Choose("", a.lookup)
+	if err != nil {
+		s.State, s.Detail = stateWarn, err.Error()
+		s.Remedies = []string{"set " + models.EnvModel + ", or give --model: " + models.Usage}
+		return s
 	}
-	return list
+	s.Detail = choice.Name + ", unless --model says otherwise"
+	return s
 }

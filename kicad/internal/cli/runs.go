@@ -215,7 +215,7 @@ func (r *pastRun) conclude(known bool) {
 		r.State = string(r.Outcome)
 	case r.damaged:
 		r.State = "unknown"
-	case r.Journal != nil && r.Journal.Ended && r.Meta.Version == 0:
+	case r.Journal != nil && r.Journal.Ended && r.Version == 0:
 		// Only the journal knows it: how it ended for the design stood in the folder.
 		r.State = "ended"
 		r.Trouble = append(r.Trouble, "its folder is gone; the journal says: "+r.Journal.Phase)

@@ -152,10 +152,21 @@ func (s *showJSON) readJournal(ctx context.Context, top string) (err error) {
 func (s *showJSON) report(u *ui.UI, events bool) {
 	u.Heading("run %s: %s", s.ID, s.State)
 	for _, f := range []struct{ name, text string }{
-		{"request", s.Request}, {"model", s.Model}, {"project", s.Project}, {"started", stamp(s.Started)}, {"took", took(s.Meta)},
-		{"exit", s.Exit}, {"reason", s.Reason}, {"turns", turnsOf(s.Meta)}, {"tokens", tokensOf(s.Meta)},
-		{"files", strings.Join(s.Files, "\n")}, {"commit", s.Commit}, {"preserved", s.Preserved}, {"restored", restored(s.Meta)},
-		{"ERC", change(s.Findings.Before.ERC, s.Findings.After.ERC)}, {"DRC", change(s.Findings.Before.DRC, s.Findings.After.DRC)},
+		{"request", s.Request},
+		{"model", s.Model},
+		{"project", s.Project},
+		{"started", stamp(s.Started)},
+		{"took", took(s.Meta)},
+		{"exit", s.Exit},
+		{"reason", s.Reason},
+		{"turns", turnsOf(s.Meta)},
+		{"tokens", tokensOf(s.Meta)},
+		{"files", strings.Join(s.Files, "\n")},
+		{"commit", s.Commit},
+		{"preserved", s.Preserved},
+		{"restored", restored(s.Meta)},
+		{"ERC", change(s.Findings.Before.ERC, s.Findings.After.ERC)},
+		{"DRC", change(s.Findings.Before.DRC, s.Findings.After.DRC)},
 		{"next", s.Next},
 	} {
 		if f.text != "" {

@@ -59,7 +59,7 @@ func TestTerminal(t *testing.T) {
 	dir := t.TempDir()
 	run := func(args ...string) string {
 		t.Helper()
-		cmd := exec.Command(tmux, append([]string{"-S", filepath.Join(dir, "s"), "-f", "/dev/null"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), tmux, append([]string{"-S", filepath.Join(dir, "s"), "-f", "/dev/null"}, args...)...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -72,7 +72,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	run("new-session", "-d", "-x", "60", "-y", "12", "-e", "FIDUCIAL_UI_SHOW="+dir, self)
-	defer exec.Command(tmux, "-S", filepath.Join(dir, "s"), "kill-server").Run()
+	defer run("kill-server")
 	screen := func() string { return strings.TrimRight(run("capture-pane", "-p"), "\n") }
 	until := func(want string) string {
 		t.Helper()
