@@ -26,7 +26,7 @@ type Design struct {
 
 // An Instance is one use of a file. A file that two sheet symbols name has two.
 type Instance struct {
-	Path   string // of UUIDs: /root/sheet/...
+	Path   string // of UUIDs: /top/sheet/...
 	Name   string // of names: "/" for the root, else "/A/B/", as in net names and reports
 	File   *File
 	Sheet  *Sheet    // the sheet symbol, nil for the root

@@ -66,7 +66,7 @@ type Symbol struct {
 // A Use is the reference that a symbol has in one instance of its sheet.
 type Use struct {
 	Project string
-	Path    string // UUIDs from the root sheet's on, for instance /root/sheet; of KiCad 6: without the root's, with the symbol's
+	Path    string // UUIDs from the root sheet's on, for instance /top/sheet; of KiCad 6: without the root's, with the symbol's
 	Ref     string
 	Unit    int
 	Text    sexpr.Node // the reference token
