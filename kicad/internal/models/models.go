@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/kicad/planner"
 	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/chain"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
 	"github.com/fiducial-dev/fiducial/provider/gemini"
 	"github.com/fiducial-dev/fiducial/provider/openai"
@@ -121,15 +122,35 @@ func (p provider) key(lookup func(string) string) (value, variable string) {
 }
 
 func (p provider) choose(name string, lookup func(string) string) (Choice, error) {
-	key, _ := p.key(lookup)
-	if key == "" {
+	if key, _ := p.key(lookup); key == "" {
 		return Choice{}, &MissingError{name, p.keys}
 	}
-	client, err := p.make(name, key, lookup(p.baseURL))
+	first, err := p.client(name, lookup)
 	if err != nil {
 		return Choice{}, err
 	}
-	return Choice{Name: name, Client: client}, nil
+	// Who has keys of several providers is served by another one when the chosen
+	// one keeps refusing for want of capacity (B-27).
+	var others []llm.Client
+	for _, q := range providers() {
+		if key, _ := q.key(lookup); key == "" || q.fallback == p.fallback {
+			continue
+		}
+		client, err := q.client(q.fallback, lookup)
+		if err != nil {
+			return Choice{}, err
+		}
+		others = append(others, client)
+	}
+	if len(others) == 0 {
+		return Choice{Name: name, Client: first}, nil
+	}
+	return Choice{Name: name, Client: chain.New(first, others...)}, nil
+}
+
+func (p provider) client(name string, lookup func(string) string) (llm.Client, error) {
+	key, _ := p.key(lookup)
+	return p.make(name, key, lookup(p.baseURL))
 }
 
 func compatible(name, id string, lookup func(string) string) (Choice, error) {
