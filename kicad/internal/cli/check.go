@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fiducial-dev/fiducial/kicad/findings"
+	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/project"
 )
@@ -116,6 +118,11 @@ func (a *app) check(ctx context.Context, rev string) error {
 		Project: projectJSON{Name: proj.Name, Dir: proj.Dir, Schematic: proj.Root, Board: proj.PCB},
 		Checks:  []ruleJSON{}, Notices: notices(proj),
 	}
+	u := a.newUI()
+	defer func() { _ = u.Close() }() // before the reason of an error is told; report looks at what it says
+	if u.Live() {
+		u.Status(ui.Status{Now: "ERC and DRC of " + proj.Name, Since: time.Now()})
+	}
 	now := tree{top: p.top, proj: proj}
 	if rev == "" {
 		v, err := verify(ctx, r, now)
@@ -127,7 +134,7 @@ func (a *app) check(ctx context.Context, rev string) error {
 		return err
 	}
 	out.conclude()
-	return a.report(&out)
+	return a.report(u, &out)
 }
 
 // notices are about the project as a whole.

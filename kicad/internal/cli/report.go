@@ -10,8 +10,8 @@ import (
 )
 
 // report prints what check found and gives the exit code.
-func (a *app) report(out *checkJSON) error {
-	u := a.newUI()
+func (a *app) report(u *ui.UI, out *checkJSON) error {
+	u.Status(ui.Status{})
 	if a.json {
 		if err := u.Object(out); err != nil {
 			return err
