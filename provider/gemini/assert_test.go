@@ -56,7 +56,7 @@ func assertFaults(t *testing.T, a map[string]json.RawMessage, bodies []string) [
 	_ = json.Unmarshal(a["path"], &path)
 	var faults []string
 	for i, body := range bodies {
-		if n := string(a["request"]); n != `"all"` && n != strconv.Itoa(i+1) && !(n == `"last"` && i == len(bodies)-1) {
+		if n := string(a["request"]); n != `"all"` && n != strconv.Itoa(i+1) && (n != `"last"` || i != len(bodies)-1) {
 			continue
 		}
 		want := any(nil)

@@ -84,7 +84,7 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 			yield(nil, failure(ctx, guard, err, mask))
 			return
 		}
-		defer res.Body.Close()
+		defer res.Body.Close() //nolint:errcheck // the reply was read, or is given up
 		guard.Opened()
 
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: newStream(names)}
@@ -103,7 +103,7 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Mask, error) {
 	// The key is no part of the address, which errors and proxies show (E-260).
 	address := c.url.String() + "/" + c.path + ":streamGenerateContent?alt=sse"
-	if c.config.whole {
+	if c.whole {
 		address = c.url.String() + "/" + c.path + ":generateContent"
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
@@ -131,7 +131,7 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Ma
 	if res.StatusCode < 300 {
 		return res, mask, nil
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // the status is the error
 	text, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
 	if err != nil && len(text) == 0 {
 		text = []byte(res.Status)

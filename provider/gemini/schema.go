@@ -169,7 +169,7 @@ func (r *reducer) find(ref string) object {
 		return nil
 	}
 	o := r.root
-	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+	for step := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if step != "" {
 			o = readObject(o.get(strings.NewReplacer("~1", "/", "~0", "~").Replace(step)))
 		}

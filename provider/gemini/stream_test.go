@@ -136,35 +136,42 @@ func TestE258_SignaturesGoBack(t *testing.T) {
 		want  string // the model's content
 	}{
 		"on a call, digits and order kept": {
-			"gemini-3-pro", []string{parts(call(`{"z":1.0,"a":12345678901234567890}`, `,"thoughtSignature":"s1"`) + "," + call(`{}`, ""))},
+			"gemini-3-pro",
+			[]string{parts(call(`{"z":1.0,"a":12345678901234567890}`, `,"thoughtSignature":"s1"`) + "," + call(`{}`, ""))},
 			`{"role":"model","parts":[{"functionCall":{"name":"read","args":{"z":1.0,"a":12345678901234567890}},"thoughtSignature":"s1"},` +
 				`{"functionCall":{"name":"read","args":{}}}]}`,
 		},
 		"on text, at the end and empty": {
-			"gemini-3-pro", []string{parts(`{"text":"Hel"}`), parts(`{"text":"lo"}`), parts(`{"text":"","thoughtSignature":"s1"}`)},
+			"gemini-3-pro",
+			[]string{parts(`{"text":"Hel"}`), parts(`{"text":"lo"}`), parts(`{"text":"","thoughtSignature":"s1"}`)},
 			`{"role":"model","parts":[{"text":"Hello","thoughtSignature":"s1"}]}`,
 		},
 		"on a part of the text": {
-			"gemini-3-pro", []string{parts(`{"text":"Hel"}`), parts(`{"text":"lo","thoughtSignature":"s1"}`), parts(`{"text":"!"}`)},
+			"gemini-3-pro",
+			[]string{parts(`{"text":"Hel"}`), parts(`{"text":"lo","thoughtSignature":"s1"}`), parts(`{"text":"!"}`)},
 			`{"role":"model","parts":[{"text":"Hel"},{"text":"lo","thoughtSignature":"s1"},{"text":"!"}]}`,
 		},
 		"on thinking; unsigned thinking stays here": {
-			"gemini-3-pro", []string{
+			"gemini-3-pro",
+			[]string{
 				parts(`{"text":"Hm.","thought":true}`), parts(`{"text":"So.","thought":true,"thoughtSignature":"s1"}`),
 				parts(`{"text":"Hello"}`),
 			},
 			`{"role":"model","parts":[{"text":"So.","thought":true,"thoughtSignature":"s1"},{"text":"Hello"}]}`,
 		},
 		"alone": {
-			"gemini-3-pro", []string{parts(`{"thoughtSignature":"s1"}`)},
+			"gemini-3-pro",
+			[]string{parts(`{"thoughtSignature":"s1"}`)},
 			`{"role":"model","parts":[{"text":"","thoughtSignature":"s1"}]}`,
 		},
 		"none from an older model": {
-			"gemini-2.5-flash", []string{parts(call(`{}`, ""))},
+			"gemini-2.5-flash",
+			[]string{parts(call(`{}`, ""))},
 			`{"role":"model","parts":[{"functionCall":{"name":"read","args":{}}}]}`,
 		},
 		"the server's own id": {
-			"gemini-2.5-flash", []string{parts(`{"functionCall":{"id":"f1","name":"read","args":{}}}`)},
+			"gemini-2.5-flash",
+			[]string{parts(`{"functionCall":{"id":"f1","name":"read","args":{}}}`)},
 			`{"role":"model","parts":[{"functionCall":{"id":"f1","name":"read","args":{}}}]}`,
 		},
 	} {

@@ -191,9 +191,7 @@ func (b *chatBody) user(m llm.Message) {
 	if len(texts) == 0 && images == 0 {
 		return // a message without content is refused
 	}
-	if b.afterTool && b.quirks.bridge {
-		b.message("assistant", "OK.")
-	}
+	b.bridge()
 	b.called = false
 	if images == 0 {
 		b.message("user", strings.Join(texts, "\n\n"))
@@ -336,8 +334,6 @@ func (b *chatBody) results(m llm.Message) {
 			b.String(r.Body())
 		case b.blind:
 			b.String(lines(r.Body(), leftOut(len(r.Images))))
-		case b.quirks.toolImages:
-			b.resultParts(r)
 		default:
 			seen = append(seen, r)
 			b.String(lines(r.Body(), fmt.Sprintf("(images that follow below: %d)", len(r.Images))))
@@ -348,6 +344,7 @@ func (b *chatBody) results(m llm.Message) {
 	if len(seen) == 0 {
 		return
 	}
+	b.bridge()
 	b.Open('{')
 	b.Field("role", "user")
 	b.Key("content")
@@ -363,15 +360,12 @@ func (b *chatBody) results(m llm.Message) {
 	b.afterTool = false
 }
 
-func (b *chatBody) resultParts(r llm.Result) {
-	b.Open('[')
-	if body := r.Body(); body != "" {
-		b.text(body)
+// bridge writes the assistant message without which some servers take no user
+// message after a tool message.
+func (b *chatBody) bridge() {
+	if b.afterTool && b.quirks.bridge {
+		b.message("assistant", "OK.")
 	}
-	for _, img := range r.Images {
-		b.image(img)
-	}
-	b.Close(']')
 }
 
 func (b *chatBody) text(text string) {

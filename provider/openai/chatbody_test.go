@@ -197,7 +197,8 @@ func TestReasoningGoesBack(t *testing.T) {
 			`{"role":"assistant","content":null,` + calls,
 		},
 		"a server that is said to want it": {
-			openai.VLLM, sse(thought, call, ends("tool_calls")), []openai.Option{openai.WithReasoningField("reasoning")},
+			openai.VLLM, sse(thought, call, ends("tool_calls")),
+			[]openai.Option{openai.WithReasoningField("reasoning")},
 			`{"role":"assistant","content":null,"reasoning":"Hm.",` + calls,
 		},
 		"OpenRouter, joined and with its signature": {
@@ -247,8 +248,7 @@ func TestB128_VendorFields(t *testing.T) {
 	}
 }
 
-// TestMistralShapes: nine-letter ids, no user message after a tool message, and
-// images in tool messages.
+// TestMistralShapes: nine-letter ids, and no user message after a tool message.
 func TestMistralShapes(t *testing.T) {
 	req := ask("go")
 	req.Messages = append(req.Messages,
@@ -263,9 +263,10 @@ func TestMistralShapes(t *testing.T) {
 		`{"content":"go","role":"user"}`,
 		`{"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"read"},"id":"74196fe72","type":"function"},` +
 			`{"function":{"arguments":"{}","name":"read"},"id":"abcDEF123","type":"function"}]}`,
-		`{"content":[{"text":"one","type":"text"},{"image_url":{"url":"data:image/png;base64,cG5n"},"type":"image_url"}],"role":"tool","tool_call_id":"74196fe72"}`,
+		`{"content":"one\n(images that follow below: 1)","role":"tool","tool_call_id":"74196fe72"}`,
 		`{"content":"two","role":"tool","tool_call_id":"abcDEF123"}`,
 		`{"content":"OK.","role":"assistant"}`,
+		`{"content":[{"text":"Images from the result of read (74196fe72):","type":"text"},{"image_url":{"url":"data:image/png;base64,cG5n"},"type":"image_url"}],"role":"user"}`,
 		`{"content":"stop","role":"user"}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

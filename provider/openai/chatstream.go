@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -317,9 +318,7 @@ func merged(into, from map[string]json.RawMessage) map[string]json.RawMessage {
 	if into == nil {
 		return from
 	}
-	for k, v := range from {
-		into[k] = v
-	}
+	maps.Copy(into, from)
 	return into
 }
 

@@ -49,8 +49,11 @@ func (c *chatContent) UnmarshalJSON(data []byte) error {
 		Text     string      `json:"text"`
 		Thinking chatContent `json:"thinking"`
 	}
-	if data[0] != '[' || json.Unmarshal(data, &parts) != nil {
+	if data[0] != '[' {
 		return nil // null, or something that is no text
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
 	}
 	for _, p := range parts {
 		c.text += p.Text

@@ -101,7 +101,7 @@ func (c *conn) stream(ctx context.Context, op, path string, body []byte, dec dec
 			yield(nil, c.failure(ctx, guard, op, err))
 			return
 		}
-		defer res.Body.Close()
+		defer res.Body.Close() //nolint:errcheck // the reply was read, or is given up
 		guard.Opened()
 
 		read := c.readStream
@@ -127,7 +127,7 @@ func (c *conn) open(ctx context.Context, path string, body []byte) (*http.Respon
 	}
 	if err != nil {
 		if res != nil && res.Body != nil {
-			res.Body.Close()
+			res.Body.Close() //nolint:errcheck // there is a worse error already
 		}
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func denied(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 	if err != nil || res.StatusCode < 300 {
 		return res, err
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // the status is the error
 	body, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
 	if err != nil && len(body) == 0 {
 		body = []byte(res.Status)

@@ -34,7 +34,7 @@ func classify(status int, f wire.Fault) llm.Class {
 	}
 	message := strings.ToLower(f.Message)
 	class := wire.Classify(status, f)
-	switch class {
+	switch class { //nolint:exhaustive // the others are exact already
 	case llm.ClassRateLimit:
 		// A single request beyond the limit per minute never passes.
 		if strings.Contains(message, "request too large") {

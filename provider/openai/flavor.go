@@ -38,7 +38,6 @@ type quirks struct {
 	strict     bool // strict schemas are known
 	shortIDs   bool // call ids have nine letters or digits
 	bridge     bool // a user message may not follow a tool message
-	toolImages bool // tool messages take images
 }
 
 // effort is how a flavor is told how much to think.
@@ -79,7 +78,7 @@ func quirksOf(f Flavor) (quirks, bool) {
 	case Mistral:
 		return quirks{
 			base: "https://api.mistral.ai/v1", legacyMax: true, noUsage: true, effort: effortNone,
-			shortIDs: true, bridge: true, toolImages: true,
+			shortIDs: true, bridge: true,
 		}, true
 	case DashScope:
 		return quirks{

@@ -72,7 +72,7 @@ func (s *itemStream) take(ev sse.Event) error {
 		e.Type = ev.Type
 	}
 	var shape *json.UnmarshalTypeError
-	if err != nil && !(errors.As(err, &shape) && !known(e.Type)) {
+	if err != nil && (known(e.Type) || !errors.As(err, &shape)) {
 		return malformed("json", "an event cannot be read: %v", err)
 	}
 	if e.Type == "error" || e.Type == "" && isFault(e.Error) { // nested or flat, E-251
