@@ -67,12 +67,12 @@ type core struct {
 // The client is used by one request at a time.
 func New(client llm.Client, opts ...Option) *Engine {
 	c := &core{client: client}
+	c.cfg.loop = 3
 	for _, opt := range opts {
 		opt(&c.cfg)
 	}
 	c.cfg.retry = c.cfg.retry.withDefaults()
 	c.cfg.grace = max(cmp.Or(c.cfg.grace, DefaultGrace), 0)
-	c.cfg.loop = cmp.Or(c.cfg.loop, 3)
 	c.cfg.owner = cmp.Or(c.cfg.owner, "fiducial")
 	c.exec = c.cfg.executor
 	if c.exec == nil {

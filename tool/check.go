@@ -16,9 +16,14 @@ type checker struct {
 	name     string
 	text     json.RawMessage
 	resolved *jsonschema.Resolved
-	required []string
-	nonNull  map[string]bool // required or not, null does not fit
-	plain    bool            // decoding, required and nonNull say it all
+	plain    map[string]property // nil when decoding does not say it all
+	required uint64              // bits of the required properties
+}
+
+// A property is one that decoding into the Go type checks.
+type property struct {
+	bit  uint64
+	null bool // null fits
 }
 
 func newChecker(name string, schema *jsonschema.Schema) (*checker, error) {
@@ -33,24 +38,39 @@ func newChecker(name string, schema *jsonschema.Schema) (*checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
 	}
-	c := &checker{name: name, text: text, resolved: resolved, required: schema.Required, nonNull: map[string]bool{}}
-	c.plain = isPlainObject(schema)
-	for key, p := range schema.Properties {
-		if p.Type != "" && p.Type != "null" || len(p.Types) > 0 && !slices.Contains(p.Types, "null") {
-			c.nonNull[key] = true
-		}
-		c.plain = c.plain && isPlainValue(p)
-	}
+	c := &checker{name: name, text: text, resolved: resolved}
+	c.plain, c.required = plainProperties(schema)
 	return c, nil
+}
+
+// plainProperties are the properties of a schema that says nothing which decoding
+// would not check, and the bits of the required ones.
+func plainProperties(schema *jsonschema.Schema) (plain map[string]property, required uint64) {
+	if !isPlainObject(schema) || len(schema.Properties) > 64 {
+		return nil, 0
+	}
+	plain = make(map[string]property, len(schema.Properties))
+	for key, p := range schema.Properties {
+		if !isPlainValue(p) {
+			return nil, 0
+		}
+		plain[key] = property{bit: 1 << len(plain), null: p.Type == "null" || slices.Contains(p.Types, "null")}
+	}
+	for _, key := range schema.Required {
+		p, known := plain[key]
+		if !known {
+			return nil, 0
+		}
+		required |= p.bit
+	}
+	return plain, required
 }
 
 // decode reads input into v, a pointer to a tool's input. Its error is an
 // [*Error] of kind InvalidArgument that says what was wrong and what is expected.
 func (c *checker) decode(input json.RawMessage, v any) error {
-	if c.plain && c.fits(input) {
-		if decodeStrict(input, v) == nil {
-			return nil
-		}
+	if c.plain != nil && c.fits(input) && json.Unmarshal(input, v) == nil {
+		return nil
 	}
 	var tree any
 	if err := json.Unmarshal(input, &tree); err != nil {
@@ -72,31 +92,23 @@ func (c *checker) refuse(err error) error {
 	}
 }
 
-// fits reports whether every required key stands at the top of the object, no
-// key stands twice, and no null stands where none is allowed.
+// fits reports whether the object holds every required key, none that is not
+// known (also by case, which decoding would not mind), none twice, and null only
+// where it is allowed.
 func (c *checker) fits(input []byte) bool {
 	s := keyScanner{data: input}
-	var seen [16]string
-	keys := seen[:0]
+	var seen uint64
 	for {
 		key, null, ok := s.next()
 		if !ok {
-			break
+			return !s.bad && seen&c.required == c.required
 		}
-		if null && c.nonNull[key] || slices.Contains(keys, key) {
+		p, known := c.plain[string(key)]
+		if !known || seen&p.bit != 0 || null && !p.null {
 			return false
 		}
-		keys = append(keys, key)
+		seen |= p.bit
 	}
-	if s.bad {
-		return false
-	}
-	for _, r := range c.required {
-		if !slices.Contains(keys, r) {
-			return false
-		}
-	}
-	return true
 }
 
 func isPlainObject(s *jsonschema.Schema) bool {

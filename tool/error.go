@@ -79,9 +79,6 @@ func resultOf(ctx context.Context, call Call, out Output, err error) Result {
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		r.Status = llm.StatusCancelled
-		if errors.Is(context.Cause(ctx), ErrTimeLimit) {
-			r.Status, r.Summary = llm.StatusInterrupted, ErrTimeLimit.Error()
-		}
 	}
 	return r
 }

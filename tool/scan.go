@@ -14,7 +14,7 @@ type keyScanner struct {
 
 // next returns the next key and whether its value is null. Keys with escapes set
 // bad: they are rare, and the slow way understands them.
-func (s *keyScanner) next() (key string, null, ok bool) {
+func (s *keyScanner) next() (key []byte, null, ok bool) {
 	s.space()
 	switch {
 	case !s.begun && s.at('{'), s.begun && s.at(','):
@@ -22,37 +22,37 @@ func (s *keyScanner) next() (key string, null, ok bool) {
 		s.pos++
 		s.space()
 	case s.begun && s.at('}'):
-		return "", false, false
+		return nil, false, false
 	default:
 		s.bad = true
-		return "", false, false
+		return nil, false, false
 	}
 	if s.at('}') {
-		return "", false, false
+		return nil, false, false
 	}
 	start := s.pos + 1
 	if !s.at('"') || !s.str() {
 		s.bad = true
-		return "", false, false
+		return nil, false, false
 	}
 	raw := s.data[start : s.pos-1]
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		s.bad = true
-		return "", false, false
+		return nil, false, false
 	}
 	s.space()
 	if !s.at(':') {
 		s.bad = true
-		return "", false, false
+		return nil, false, false
 	}
 	s.pos++
 	s.space()
 	null = s.at('n')
 	if !s.value() {
 		s.bad = true
-		return "", false, false
+		return nil, false, false
 	}
-	return string(raw), null, true
+	return raw, null, true
 }
 
 // value moves behind one value.

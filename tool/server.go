@@ -232,6 +232,10 @@ func runLimited(ctx context.Context, e *entry, call Call) (Output, error) {
 	defer overtime.Stop()
 	select {
 	case d := <-ch:
+		_, own := errors.AsType[*Error](d.err)
+		if d.err != nil && !own && errors.Is(d.err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), ErrTimeLimit) {
+			return d.out, &Error{Kind: Interrupted, Message: ErrTimeLimit.Error(), Err: d.err}
+		}
 		return d.out, d.err
 	case <-overtime.C:
 		return Output{}, &unknownError{limit: e.traits.TimeLimit}
