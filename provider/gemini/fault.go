@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -72,7 +73,15 @@ func refine(out *llm.Error, e rpcError) {
 		}
 	}
 	out.Class = classify(out, e)
+	if m := retryIn.FindStringSubmatch(out.Message); m != nil && out.RetryAfter == 0 && out.Class == llm.ClassRateLimit {
+		if wait, err := time.ParseDuration(m[1]); err == nil {
+			out.RetryAfter = max(wait, 0)
+		}
+	}
 }
+
+// retryIn is how a message tells a wait where no RetryInfo does.
+var retryIn = regexp.MustCompile(`retry in ((?:[0-9.]+(?:h|ms|m|s))+)`)
 
 func classify(out *llm.Error, e rpcError) llm.Class {
 	for _, d := range e.Error.Details {

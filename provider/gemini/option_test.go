@@ -91,6 +91,7 @@ func TestStatusErrors(t *testing.T) {
 		{429, rpc("RESOURCE_EXHAUSTED", "You exceeded your current quota", `{"@type":"x/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProject"}]},`+
 			`{"@type":"x/google.rpc.RetryInfo","retryDelay":"34.5s"}`), llm.ClassRateLimit, "RESOURCE_EXHAUSTED", 34500 * time.Millisecond},
 		{429, rpc("RESOURCE_EXHAUSTED", "You exceeded your current quota", `{"@type":"x/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProject"}]}`), llm.ClassQuota, "RESOURCE_EXHAUSTED", 0},
+		{429, rpc("RESOURCE_EXHAUSTED", "Quota exceeded. Please retry in 3.5s.", ""), llm.ClassRateLimit, "RESOURCE_EXHAUSTED", 3500 * time.Millisecond},
 		{500, rpc("INTERNAL", "oops", ""), llm.ClassServer, "INTERNAL", 0},
 		{503, rpc("UNAVAILABLE", "The model is overloaded", ""), llm.ClassOverloaded, "UNAVAILABLE", 0},
 		{504, rpc("DEADLINE_EXCEEDED", "late", ""), llm.ClassServer, "DEADLINE_EXCEEDED", 0},

@@ -289,6 +289,11 @@ func TestToolSchemas(t *testing.T) {
 		{`{"type":"object","properties":{"a":{"oneOf":[]}},"required":["a"],"additionalProperties":false}`, "", false},
 		{`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{}}}},"required":["a"],"additionalProperties":false}`, "", false},
 		{`{ "type" : "object", "x" : 1.50 }`, `{"type":"object","x":1.50,"properties":{}}`, false},
+		{`{"properties":null,"required":null,"description":"d"}`, `{"type":"object","description":"d","properties":{}}`, false},
+		{
+			`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"oneOf":[{"properties":{"b":{"type":"integer"}},"required":["b"]},{"$ref":"#/x"}]}`,
+			`{"type":"object","required":["a"],"properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`, false,
+		},
 		{`{"type":"object","properties":{"a":{"type":"string","pattern":"\\u003c"}}}`, "", false},
 	} {
 		if tt.want == "" {

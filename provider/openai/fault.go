@@ -2,6 +2,8 @@ package openai
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 func statusError(status int, header http.Header, body []byte) *llm.Error {
 	e := wire.StatusError("", status, header, body, time.Now())
 	e.Class = classify(status, wire.ParseFault(body))
+	e.RetryAfter = wait(e)
 	return e
 }
 
@@ -21,7 +24,25 @@ func statusError(status int, header http.Header, body []byte) *llm.Error {
 // the error field of a chunk.
 func streamError(body []byte) *llm.Error {
 	f := wire.ParseFault(body)
-	return &llm.Error{Class: classify(0, f), Code: f.Name(), Message: f.Message}
+	e := &llm.Error{Class: classify(0, f), Code: f.Name(), Message: f.Message}
+	e.RetryAfter = wait(e)
+	return e
+}
+
+var tryAgain = regexp.MustCompile(`try again in ((?:[0-9.]+(?:h|ms|m|s))+)`)
+
+// wait is how long an error asks to wait, by its headers, else by the words in
+// which OpenAI and Groq tell it, also inside of streams.
+func wait(e *llm.Error) time.Duration {
+	if e.RetryAfter != 0 || e.Class != llm.ClassRateLimit {
+		return e.RetryAfter
+	}
+	if m := tryAgain.FindStringSubmatch(e.Message); m != nil {
+		if d, err := time.ParseDuration(m[1]); err == nil && d > 0 {
+			return d
+		}
+	}
+	return 0
 }
 
 // classify gives the class of an error; a status of 0 means that it stood in a
@@ -33,6 +54,9 @@ func classify(status int, f wire.Fault) llm.Class {
 		}
 	}
 	message := strings.ToLower(f.Message)
+	if c := exact(strings.ToLower(f.Code+" "+f.Type), message); c != llm.ClassUnknown {
+		return c
+	}
 	class := wire.Classify(status, f)
 	switch class { //nolint:exhaustive // the others are exact already
 	case llm.ClassRateLimit:
@@ -60,6 +84,24 @@ func classify(status int, f wire.Fault) llm.Class {
 	return llm.ClassServer // the request had been accepted
 }
 
+// exact is the class of what single servers say, whatever the status.
+func exact(name, message string) llm.Class {
+	has := func(text string, words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+	}
+	switch {
+	case has(name, "exceeded_current_quota", "insufficient_balance", "arrearage"), // Moonshot, DeepSeek, DashScope
+		has(message, "key limit exceeded"): // OpenRouter
+		return llm.ClassQuota
+	case has(name, "tool_use_failed", "output_parse_failed"), // Groq
+		has(message, "error parsing tool call"): // Ollama
+		return llm.ClassMalformedToolCall
+	case has(message, "range of input length should be"): // DashScope
+		return llm.ClassContextOverflow
+	}
+	return llm.ClassUnknown
+}
+
 func classOfCode(code string) llm.Class {
 	switch code {
 	case "invalid_api_key", "authentication_error", "invalid_authentication", "unauthorized":
@@ -68,7 +110,7 @@ func classOfCode(code string) llm.Class {
 		return llm.ClassPermission
 	case "model_not_found", "not_found_error", "deploymentnotfound":
 		return llm.ClassNotFound
-	case "insufficient_balance", "access_terminated_error":
+	case "access_terminated_error":
 		return llm.ClassQuota
 	case "string_above_max_length", "context_window_exceeded", "context_too_long":
 		return llm.ClassContextOverflow

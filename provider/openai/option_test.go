@@ -126,6 +126,10 @@ func TestStatusErrors(t *testing.T) {
 		{429, `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, llm.ClassRateLimit, "rate_limit_exceeded"},
 		{429, `{"error":{"message":"no money","code":"insufficient_quota"}}`, llm.ClassQuota, "insufficient_quota"},
 		{429, `{"error":{"message":"Request too large for gpt on tokens per min: Limit 10, Requested 20","code":"rate_limit_exceeded"}}`, llm.ClassContextOverflow, "rate_limit_exceeded"},
+		{400, `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed"}}`, llm.ClassMalformedToolCall, "tool_use_failed"},
+		{500, `{"error":{"message":"error parsing tool call: raw='x'","type":"api_error"}}`, llm.ClassMalformedToolCall, "api_error"},
+		{403, `{"error":{"message":"Key limit exceeded (total limit)","code":403}}`, llm.ClassQuota, ""},
+		{429, `{"error":{"message":"x","type":"exceeded_current_quota_error"}}`, llm.ClassQuota, ""},
 		{500, `<html>oops</html>`, llm.ClassServer, ""},
 		{503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, llm.ClassOverloaded, "unavailable_error"},
 		{529, `busy`, llm.ClassOverloaded, ""},
@@ -162,6 +166,21 @@ func TestE151_OneRequest(t *testing.T) {
 	_, err = collect.Stream(t.Context(), c, ask("go"))
 	if e := errorOf(t, err); n != 1 || e.RetryAfter != 1500*time.Millisecond {
 		t.Errorf("%d requests, %+v", n, e)
+	}
+}
+
+// TestE145_WaitInWords: inside a stream there are no headers.
+func TestE145_WaitInWords(t *testing.T) {
+	for words, want := range map[string]time.Duration{
+		"Rate limit reached. Please try again in 1.5s. Visit x": 1500 * time.Millisecond,
+		"Please try again in 250ms.":                            250 * time.Millisecond,
+		"Please try again in 7m26.5s.":                          7*time.Minute + 26500*time.Millisecond,
+		"Please try again in a while.":                          0,
+	} {
+		_, err := responsesReply(t, `{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"`+words+`"}}}`)
+		if e := errorOf(t, err); e.Class != llm.ClassRateLimit || e.RetryAfter != want {
+			t.Errorf("%q: got %s after %s, want %s", words, e.Class, e.RetryAfter, want)
+		}
 	}
 }
 
