@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -88,11 +89,11 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 		guard.Opened()
 
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: newStream(names)}
-		read := r.stream
-		if isJSON(res.Header) {
+		body, read := bufio.NewReader(res.Body), r.stream
+		if isJSON(res.Header, body) {
 			read = r.whole
 		}
-		if err := read(res.Body); err != nil && !r.stopped {
+		if err := read(body); err != nil && !r.stopped {
 			yield(nil, failure(ctx, guard, err, mask))
 		}
 	}
@@ -139,10 +140,31 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Ma
 	return nil, mask, statusError(res.StatusCode, res.Header, text)
 }
 
-// isJSON reports whether a response is one JSON value and no stream.
-func isJSON(h http.Header) bool {
+// isJSON reports whether a response is one JSON value and no stream. What stands in
+// the body counts where the header says otherwise, as gateways have it; blank lines
+// before a JSON value keep the connection.
+func isJSON(h http.Header, body *bufio.Reader) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	for {
+		next, err := body.Peek(1)
+		if err != nil {
+			return said
+		}
+		switch next[0] {
+		case '{', '[':
+			return true
+		case ' ', '\t', '\r', '\n':
+			if !said {
+				return false
+			}
+			if _, err := body.Discard(1); err != nil {
+				return said
+			}
+		default:
+			return false
+		}
+	}
 }
 
 // A reader is one response being read.

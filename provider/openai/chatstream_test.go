@@ -282,6 +282,31 @@ func TestChatWhole(t *testing.T) {
 	}
 }
 
+// TestMislabelled: the body counts, not what the header says of it.
+func TestMislabelled(t *testing.T) {
+	stream := sse(delta(`{"content":"hi"}`), ends("stop"))
+	whole := `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`
+	for _, tt := range []struct {
+		media, body string
+		want        llm.Class
+	}{
+		{"application/json", stream, ""},
+		{"text/event-stream", whole, ""},
+		{"application/json", "\n \n" + whole, ""},
+		{"text/plain", `{"error":{"message":"busy","code":503}}`, llm.ClassOverloaded},
+		{"text/html", "<html>Sign in</html>", llm.ClassStreamIncomplete},
+	} {
+		c, err := openai.NewChat("m", openai.WithBaseURL(serve(t, 200, tt.media, tt.body).url))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := collect.Stream(t.Context(), c, ask("go"))
+		if tt.want == "" && (err != nil || r.Message.Text() != "hi") || tt.want != "" && llm.ClassOf(err) != tt.want {
+			t.Errorf("%s %q: got %+v, %v", tt.media, tt.body, r.Message, err)
+		}
+	}
+}
+
 // TestE160_Unhandled: what nobody reads is shown, cut at a character.
 func TestE160_Unhandled(t *testing.T) {
 	odd := `{"kind":"` + strings.Repeat("é", 600) + `"}`

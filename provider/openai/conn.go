@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -104,12 +105,12 @@ func (c *conn) stream(ctx context.Context, op, path string, body []byte, dec dec
 		defer res.Body.Close() //nolint:errcheck // the reply was read, or is given up
 		guard.Opened()
 
-		read := c.readStream
-		if isJSON(res.Header) {
+		body, read := bufio.NewReader(res.Body), c.readStream
+		if isJSON(res.Header, body) {
 			read = c.readWhole
 		}
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: dec}
-		err = read(res.Body, &r)
+		err = read(body, &r)
 		switch {
 		case r.stopped:
 		case err != nil:
@@ -149,10 +150,31 @@ func denied(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 	return nil, statusError(res.StatusCode, res.Header, body)
 }
 
-// isJSON reports whether a response is one JSON value and no stream.
-func isJSON(h http.Header) bool {
+// isJSON reports whether a response is one JSON value and no stream. What stands in
+// the body counts where the header says otherwise, as gateways have it; blank lines
+// before a JSON value keep the connection.
+func isJSON(h http.Header, body *bufio.Reader) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	for {
+		next, err := body.Peek(1)
+		if err != nil {
+			return said
+		}
+		switch next[0] {
+		case '{', '[':
+			return true
+		case ' ', '\t', '\r', '\n':
+			if !said {
+				return false
+			}
+			if _, err := body.Discard(1); err != nil {
+				return said
+			}
+		default:
+			return false
+		}
+	}
 }
 
 // A reader is one response being read.
