@@ -2,7 +2,6 @@ package openai
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -213,18 +212,6 @@ func (b *chatBody) user(m llm.Message) {
 	b.afterTool = false
 }
 
-// userText is what the model reads of a user message's part.
-func userText(p llm.Part) string {
-	switch p := p.(type) {
-	case llm.Text:
-		return p.Text
-	case llm.System:
-		return p.Text
-	case llm.Image, llm.Thinking, llm.Call, llm.Result:
-	}
-	return ""
-}
-
 // assistant writes a reply. One with neither text nor calls is left out (B-126).
 func (b *chatBody) assistant(m llm.Message) {
 	text, calls := m.Text(), m.CountCalls()
@@ -395,19 +382,4 @@ func (b *chatBody) callID(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:])[:shortID]
-}
-
-func dataURL(img llm.Image) string {
-	return "data:" + img.Media + ";base64," + base64.StdEncoding.EncodeToString(img.Data)
-}
-
-func leftOut(images int) string {
-	return fmt.Sprintf("(images left out, since this model takes none: %d)", images)
-}
-
-func lines(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n" + b
 }
