@@ -203,35 +203,46 @@ func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *
 		}
 		call := b.calls[i].Call
 		input, refusal := b.input(i, call)
-		if refusal != "" {
+		switch {
+		case refusal != "":
 			answered = append(answered, slot{ordinal: i, call: call, result: errorResult(refusal)})
-			continue
+		case len(b.cfg.interceptors) > 0 && b.known(call.Name):
+			answer, e := b.asked(ctx, i, call)
+			if e != nil || b.over() {
+				return nil, e
+			}
+			answered = append(answered, answer...)
+		default:
+			b.armed.calls = append(b.armed.calls, readyCall{i, call, input})
 		}
-		if len(b.cfg.interceptors) > 0 && b.known(call.Name) {
-			answer, err := b.preTool(ctx, i, &call)
-			if err != nil {
-				return nil, b.fail(err)
-			}
-			switch a := answer.(type) {
-			case Skip:
-				answered = append(answered, slot{ordinal: i, call: call, result: errorResult("the call was skipped: " + a.Reason)})
-				continue
-			case Synthetic:
-				answered = append(answered, slot{ordinal: i, call: call, result: a.Result})
-				continue
-			case Pause:
-				return nil, b.pauseNow(ctx, a.Reason)
-			case Abort:
-				return nil, b.abort(HookPreTool, a.Reason)
-			case Continue, nil:
-			}
-			if input, err = call.Input(); err != nil {
-				return nil, b.fail(contractError(HookPreTool, "%w", err))
-			}
-		}
-		b.armed.calls = append(b.armed.calls, readyCall{i, call, input})
 	}
 	return answered, nil
+}
+
+// asked is one call after the hooks were asked about it. Without an answer it is ready to run, or the
+// batch is over.
+func (b *batch) asked(ctx context.Context, ordinal int, call llm.Call) (answered []slot, e *exit) {
+	answer, err := b.preTool(ctx, ordinal, &call)
+	if err != nil {
+		return nil, b.fail(err)
+	}
+	switch a := answer.(type) {
+	case Skip:
+		return []slot{{ordinal: ordinal, call: call, result: errorResult("the call was skipped: " + a.Reason)}}, nil
+	case Synthetic:
+		return []slot{{ordinal: ordinal, call: call, result: a.Result}}, nil
+	case Pause:
+		return nil, b.pauseNow(ctx, a.Reason)
+	case Abort:
+		return nil, b.abort(HookPreTool, a.Reason)
+	case Continue, nil:
+	}
+	input, err := call.Input()
+	if err != nil {
+		return nil, b.fail(contractError(HookPreTool, "%w", err))
+	}
+	b.armed.calls = append(b.armed.calls, readyCall{ordinal, call, input})
+	return nil, nil
 }
 
 // dispatch runs the calls that are armed.

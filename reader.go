@@ -32,7 +32,7 @@ func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req 
 	}
 	rd.op, rd.done, rd.watched = op, ctx.Done(), r.watched()
 	rd.over, rd.inside, rd.err = false, false, nil
-	rd.c = collect.Collector{Seed: strconv.FormatUint(uint64(op), 10)}
+	rd.c.Reset(strconv.FormatUint(uint64(op), 10))
 	if err := rd.stream(ctx, req); err != nil {
 		return collect.Reply{}, err
 	}

@@ -172,7 +172,7 @@ func (r *replayed) add(rec journal.Record) error {
 func (r *replayed) step(in machine.Input) error {
 	r.steps++
 	asked := r.state.History()
-	if _, err := r.state.Step(in); err != nil {
+	if err := r.state.Apply(in); err != nil {
 		return err
 	}
 	_, cut := in.(machine.Truncate)
@@ -311,13 +311,13 @@ func (c *core) install(r *replayed) {
 // step feeds the machine and remembers the input for the journal.
 func (c *core) step(op string, in machine.Input) error {
 	if c.store.j == nil {
-		if _, err := c.state.Step(in); err != nil {
+		if err := c.state.Apply(in); err != nil {
 			return stateError(op, err)
 		}
 		return nil
 	}
 	held, keep := c.state.Durable(in)
-	if _, err := c.state.Step(in); err != nil {
+	if err := c.state.Apply(in); err != nil {
 		return stateError(op, err)
 	}
 	if keep {

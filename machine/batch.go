@@ -6,11 +6,59 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
-// batch is the calls of the last message while their results are pending.
+// batch is the calls of the last message while their results are pending. Nothing
+// that it points to is ever written to again: a change makes new marks.
 type batch struct {
-	calls  []BatchCall // never written to: a change makes a new slice
-	single bool        // S-165 or S-166 was used, so the batch is settled call by call
-	again  bool        // the model is asked after it; else the run ends with the state's answer
+	calls   []llm.Call
+	marks   []mark // of each call
+	results grown[llm.Part]
+	single  bool // S-165 or S-166 was used, so the batch is settled call by call
+	again   bool // the model is asked after it; else the run ends with the state's answer
+}
+
+// mark is how far a call has come.
+type mark struct {
+	status CallStatus
+	repeat bool
+	result int // index in results, when settled
+}
+
+// view is the calls for a reader.
+func (b *batch) view() []BatchCall {
+	if len(b.calls) == 0 {
+		return nil
+	}
+	out := make([]BatchCall, len(b.calls))
+	for i, m := range b.marks {
+		out[i] = BatchCall{Call: b.calls[i], Status: m.status, Repeat: m.repeat}
+		if m.status == CallSettled {
+			out[i].Result, _ = b.results.items[m.result].(llm.Result)
+		}
+	}
+	return out
+}
+
+// settle gives call i its result. The marks must be the caller's own.
+func (b *batch) settle(i int, r llm.Result) {
+	b.results = b.results.push(r)
+	b.marks[i] = mark{status: CallSettled, result: len(b.results.items) - 1}
+}
+
+// message is the results of the batch in call order.
+func (b *batch) message() llm.Message {
+	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, len(b.marks))}
+	for i := range b.marks {
+		m.Parts[i] = b.results.items[b.marks[i].result]
+	}
+	return m
+}
+
+func newBatch(m llm.Message, n int, again bool) batch {
+	b := batch{calls: make([]llm.Call, n), marks: make([]mark, n), results: roomFor[llm.Part](n), again: again}
+	for i, c := range m.Calls() {
+		b.calls[i] = c
+	}
+	return b
 }
 
 // awaitBatch makes the calls of a reply the pending operation (S-43, S-46, S-48,
@@ -23,10 +71,7 @@ func (s *State) awaitBatch(m llm.Message, n int, resume bool) *StateError {
 	s.leave(PhaseTools)
 	s.op = op
 	s.history = s.history.push(m)
-	s.batch = batch{calls: make([]BatchCall, n), again: resume || m.Stop == llm.StopToolUse}
-	for i, c := range m.Calls() {
-		s.batch.calls[i].Call = c
-	}
+	s.batch = newBatch(m, n, resume || m.Stop == llm.StopToolUse)
 	if !s.batch.again {
 		s.answer, s.stop = answerOf(m), m.Stop
 	}
@@ -44,19 +89,18 @@ func (s *State) started(in Started) *StateError {
 	if len(in.Calls) == 0 {
 		return unexpected("no call is named")
 	}
-	calls := slices.Clone(s.batch.calls)
+	marks := slices.Clone(s.batch.marks)
 	for _, sc := range in.Calls {
-		if sc.Ordinal < 0 || sc.Ordinal >= len(calls) {
-			return failure(UnexpectedCompletion, sc.Ordinal, "the batch has %d calls and none of ordinal %d", len(calls), sc.Ordinal)
+		if sc.Ordinal < 0 || sc.Ordinal >= len(marks) {
+			return failure(UnexpectedCompletion, sc.Ordinal, "the batch has %d calls and none of ordinal %d", len(marks), sc.Ordinal)
 		}
-		c := &calls[sc.Ordinal]
-		if c.Status != CallWaiting {
-			return failure(UnexpectedCompletion, sc.Ordinal, "call %d is %s", sc.Ordinal, c.Status)
+		if m := marks[sc.Ordinal]; m.status != CallWaiting {
+			return failure(UnexpectedCompletion, sc.Ordinal, "call %d is %s", sc.Ordinal, m.status)
 		}
-		c.Status, c.Repeat = CallStarted, sc.Repeat
+		marks[sc.Ordinal] = mark{status: CallStarted, repeat: sc.Repeat}
 	}
 	s.executing = true
-	s.batch.calls, s.batch.single = calls, true
+	s.batch.marks, s.batch.single = marks, true
 	return nil
 }
 
@@ -68,17 +112,15 @@ func (s *State) settled(in Settled) *StateError {
 	if in.Ordinal < 0 || in.Ordinal >= len(s.batch.calls) {
 		return failure(UnexpectedCompletion, in.Ordinal, "the batch has %d calls and none of ordinal %d", len(s.batch.calls), in.Ordinal)
 	}
-	c := s.batch.calls[in.Ordinal]
-	if c.Status == CallSettled {
+	if s.batch.marks[in.Ordinal].status == CallSettled {
 		return failure(UnexpectedCompletion, in.Ordinal, "call %d has its result already", in.Ordinal)
 	}
-	r, err := answerTo(c.Call, in.Ordinal, in.Result)
+	r, err := answerTo(s.batch.calls[in.Ordinal], in.Ordinal, in.Result)
 	if err != nil {
 		return err
 	}
-	calls := slices.Clone(s.batch.calls)
-	calls[in.Ordinal].settle(r)
-	s.batch.calls, s.batch.single = calls, true
+	s.batch.marks, s.batch.single = slices.Clone(s.batch.marks), true
+	s.batch.settle(in.Ordinal, r)
 	if s.batch.open() {
 		return nil
 	}
@@ -94,14 +136,13 @@ func (s *State) settleRest(in SettleRest) *StateError {
 }
 
 func (s *State) closeBatch(cause string, cancelled bool) *StateError {
-	s.batch.calls = slices.Clone(s.batch.calls)
-	for i := range s.batch.calls {
-		c := &s.batch.calls[i]
-		switch c.Status {
+	s.batch.marks = slices.Clone(s.batch.marks)
+	for i, m := range s.batch.marks {
+		switch m.status {
 		case CallWaiting:
-			c.settle(notRun(c.Call, cause))
+			s.batch.settle(i, notRun(s.batch.calls[i], cause))
 		case CallStarted:
-			c.settle(unknown(c.Call))
+			s.batch.settle(i, unknown(s.batch.calls[i]))
 		case CallSettled:
 		}
 	}
@@ -119,25 +160,21 @@ func (s *State) toolsCompleted(in ToolsCompleted) *StateError {
 	if len(in.Results) != len(s.batch.calls) {
 		return failure(InvalidContext, -1, "%d results for %d calls", len(in.Results), len(s.batch.calls))
 	}
-	calls := slices.Clone(s.batch.calls)
-	for i := range calls {
-		r, err := answerTo(calls[i].Call, i, in.Results[i])
+	s.batch.marks = slices.Clone(s.batch.marks)
+	for i, c := range s.batch.calls {
+		r, err := answerTo(c, i, in.Results[i])
 		if err != nil {
 			return err
 		}
-		calls[i].settle(r)
+		s.batch.settle(i, r)
 	}
-	s.batch.calls = calls
 	return s.complete(in.Cancelled)
 }
 
 // complete pushes the results of a batch whose calls are all settled, in call
 // order, and goes on to what comes after it.
 func (s *State) complete(cancelled bool) *StateError {
-	results := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, len(s.batch.calls))}
-	for i := range s.batch.calls {
-		results.Parts[i] = s.batch.calls[i].Result
-	}
+	results := s.batch.message()
 	answer, stop := s.answer, s.stop
 	switch {
 	case cancelled:
@@ -156,25 +193,13 @@ func (s *State) complete(cancelled bool) *StateError {
 
 // open reports whether any call has no result.
 func (b *batch) open() bool {
-	for i := range b.calls {
-		if b.calls[i].Status != CallSettled {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.marks, func(m mark) bool { return m.status != CallSettled })
 }
 
 // running reports whether any call was started and has no result.
 func (b *batch) running() bool {
-	for i := range b.calls {
-		if b.calls[i].Status == CallStarted {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.marks, func(m mark) bool { return m.status == CallStarted })
 }
-
-func (c *BatchCall) settle(r llm.Result) { c.Status, c.Repeat, c.Result = CallSettled, false, r }
 
 // answerTo fills in whom a result answers, or refuses the result of another call.
 func answerTo(c llm.Call, ordinal int, r llm.Result) (llm.Result, *StateError) {

@@ -16,14 +16,14 @@ func (s *State) recovered() *StateError {
 	if s.phase == PhaseGenerating || !s.batch.running() {
 		return nil
 	}
-	s.batch.calls = slices.Clone(s.batch.calls)
-	for i := range s.batch.calls {
-		switch c := &s.batch.calls[i]; {
-		case c.Status != CallStarted:
-		case c.Repeat:
-			c.Status, c.Repeat = CallWaiting, false
+	s.batch.marks = slices.Clone(s.batch.marks)
+	for i, m := range s.batch.marks {
+		switch {
+		case m.status != CallStarted:
+		case m.repeat:
+			s.batch.marks[i] = mark{}
 		default:
-			c.settle(unknown(c.Call))
+			s.batch.settle(i, unknown(s.batch.calls[i]))
 		}
 	}
 	if s.batch.open() {
@@ -52,15 +52,14 @@ func (s *State) recoverInterrupted(in RecoverInterrupted) *StateError {
 
 func (s *State) interruptedResults(begun bool) llm.Message {
 	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, len(s.batch.calls))}
-	for i := range s.batch.calls {
-		c := &s.batch.calls[i]
-		switch {
-		case c.Status == CallSettled:
-			m.Parts[i] = c.Result
-		case c.Status == CallStarted, begun && !s.batch.single:
-			m.Parts[i] = unknown(c.Call)
+	for i, c := range s.batch.calls {
+		switch k := s.batch.marks[i]; {
+		case k.status == CallSettled:
+			m.Parts[i] = s.batch.results.items[k.result]
+		case k.status == CallStarted, begun && !s.batch.single:
+			m.Parts[i] = unknown(c)
 		default:
-			m.Parts[i] = notRun(c.Call, "the run was interrupted before it began")
+			m.Parts[i] = notRun(c, "the run was interrupted before it began")
 		}
 	}
 	return m

@@ -59,7 +59,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 		Version: snapshotVersion, Rules: RulesVersion,
 		Phase: s.phase.String(), Op: s.op, Sequence: s.sequence, Executing: s.executing, Noticed: s.noticed,
 		LastUsage: s.lastUsage, RunUsage: s.runUsage, Truncations: s.truncations, Cap: s.TruncationCap(),
-		History: s.history.messages,
+		History: s.history.items,
 	}
 	if out.History == nil {
 		out.History = []llm.Message{}
@@ -72,7 +72,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 	}
 	if s.phase == PhaseTools {
 		out.Batch = &batchJSON{Single: s.batch.single, Again: s.batch.again, Calls: make([]callJSON, len(s.batch.calls))}
-		for i, c := range s.batch.calls {
+		for i, c := range s.batch.view() {
 			out.Batch.Calls[i] = callJSON{Status: c.Status.String(), Repeat: c.Repeat}
 			if c.Status == CallSettled {
 				out.Batch.Calls[i].Result = &c.Result
@@ -139,23 +139,22 @@ func (in *snapshot) batch(s *State) error {
 	if n := last.CountCalls(); n == 0 || n != len(in.Batch.Calls) {
 		return fmt.Errorf("the batch has %d calls and the last message %d", len(in.Batch.Calls), n)
 	}
-	s.batch = batch{single: in.Batch.Single, again: in.Batch.Again, calls: make([]BatchCall, len(in.Batch.Calls))}
-	for i, call := range last.Calls() {
+	s.batch = newBatch(last, len(in.Batch.Calls), in.Batch.Again)
+	s.batch.single = in.Batch.Single
+	for i, call := range s.batch.calls {
 		c := &in.Batch.Calls[i]
-		b := BatchCall{Call: call, Repeat: c.Repeat}
 		switch {
 		case c.Status == CallWaiting.String() && c.Result == nil && !c.Repeat:
 		case c.Status == CallStarted.String() && c.Result == nil:
-			b.Status = CallStarted
+			s.batch.marks[i] = mark{status: CallStarted, repeat: c.Repeat}
 		case c.Status == CallSettled.String() && c.Result != nil && !c.Repeat:
-			b.Status, b.Result = CallSettled, *c.Result
-			if b.Result.CallID != call.ID {
-				return fmt.Errorf("the result of call %d answers %q", i, b.Result.CallID)
+			if c.Result.CallID != call.ID {
+				return fmt.Errorf("the result of call %d answers %q", i, c.Result.CallID)
 			}
+			s.batch.settle(i, *c.Result)
 		default:
 			return fmt.Errorf("call %d is %q, which does not fit the rest of it", i, c.Status)
 		}
-		s.batch.calls[i] = b
 	}
 	return nil
 }

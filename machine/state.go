@@ -46,7 +46,7 @@ func (p Phase) String() string {
 }
 
 // State is everything that the machine remembers. The zero value is a new state
-// (S-12). [State.Step] is the one way to change it.
+// (S-12). [State.Step] and [State.Apply] are the one way to change it.
 //
 // A copy (t := *s) is independent: driving one never changes the other, also in
 // another goroutine (S-158). One State is not safe for concurrent use.
@@ -76,14 +76,22 @@ type State struct {
 // The state keeps the messages and results that it is given: the caller must not
 // write to their slices afterwards.
 func (s *State) Step(in Input) (Effect, error) {
+	if err := s.Apply(in); err != nil {
+		return nil, err
+	}
+	return s.Effect(), nil
+}
+
+// Apply is Step for callers who ask for [State.Effect] when they need it.
+func (s *State) Apply(in Input) error {
 	next := *s
 	if err := next.apply(in); err != nil {
 		err.Input, err.Phase = kindOf(in), s.Phase()
-		return nil, err
+		return err
 	}
 	next.settlePause()
 	*s = next
-	return s.Effect(), nil
+	return nil
 }
 
 // apply may leave a half-changed copy behind when it fails.
@@ -145,7 +153,7 @@ func (s *State) Effect() Effect {
 	case PhaseGenerating:
 		return Generate{Op: s.op}
 	case PhaseTools:
-		return ExecuteTools{Op: s.op, Calls: s.batch.calls}
+		return ExecuteTools{Op: s.op, Calls: s.batch.view()}
 	case PhaseFinished:
 		return Finished{Answer: s.answer, Stop: s.stop}
 	case PhaseCancelled:

@@ -112,7 +112,7 @@ func (s *State) truncate(in Truncate) *StateError {
 	}
 	// The whole history is valid here, so only the cut itself needs a look.
 	if in.Len > 0 {
-		if n := s.history.messages[in.Len-1].CountCalls(); n > 0 {
+		if n := s.history.items[in.Len-1].CountCalls(); n > 0 {
 			return failure(InvalidContext, in.Len-1, "message %d would be left with %d calls that have no results", in.Len-1, n)
 		}
 	}

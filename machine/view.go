@@ -70,7 +70,7 @@ func (s *State) Noticed() bool { return s.noticed }
 func (s *State) History() []llm.Message { return s.history.view() }
 
 // Len is the number of messages in the history.
-func (s *State) Len() int { return len(s.history.messages) }
+func (s *State) Len() int { return len(s.history.items) }
 
 // LastUsage is that of the latest reply, or what came with a replaced history; the
 // zero value means none (S-39, S-54).
@@ -107,9 +107,9 @@ func (s *State) Answer() (answer []llm.Part, stop llm.StopReason, finished bool)
 	return s.answer, s.stop, true
 }
 
-// Batch is the pending batch of calls in the model's order, to be read only; nil
-// when there is none. It is never written to again.
-func (s *State) Batch() []BatchCall { return s.batch.calls }
+// Batch is the pending batch of calls in the model's order, nil when there is none.
+// The list is the caller's.
+func (s *State) Batch() []BatchCall { return s.batch.view() }
 
 // Clone is a copy, as plain assignment makes one. It costs the same however long
 // the history is.

@@ -110,20 +110,25 @@ func (f *function[In, Out]) Run(ctx context.Context, call Call) (Output, error) 
 	if err := f.check.decode(call.Input, &in); err != nil {
 		return Output{}, err
 	}
-	out, err := f.fn(context.WithValue(ctx, callKey{}, &call), in)
+	out, err := f.fn(&callContext{ctx, call}, in)
 	if err != nil {
 		return Output{}, err
 	}
 	return render(out)
 }
 
-func render(v any) (Output, error) {
-	switch v := v.(type) {
-	case string:
-		return TextOutput(v), nil
-	case Output:
-		return v, nil
+// render shows what a tool gave back.
+func render[T any](v T) (Output, error) {
+	switch v := any(&v).(type) { // a pointer, so that a string is not copied to the heap
+	case *string:
+		return TextOutput(*v), nil
+	case *Output:
+		return *v, nil
 	}
+	return renderJSON(v)
+}
+
+func renderJSON(v any) (Output, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

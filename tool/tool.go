@@ -105,6 +105,19 @@ type Cutter interface {
 
 type callKey struct{}
 
+// callContext is a context that knows its call.
+type callContext struct {
+	context.Context //nolint:containedctx // it is one
+	call            Call
+}
+
+func (c *callContext) Value(key any) any {
+	if _, ok := key.(callKey); ok {
+		return &c.call
+	}
+	return c.Context.Value(key)
+}
+
 // FromContext returns the call that ctx belongs to, for functions that were made
 // into tools by [New]. It reports false outside a call.
 func FromContext(ctx context.Context) (Call, bool) {

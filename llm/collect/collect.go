@@ -88,6 +88,13 @@ func (c *Collector) add(ev llm.Event) error {
 	return nil
 }
 
+// Reset makes the collector ready for another stream. Replies that it gave stay as
+// they are.
+func (c *Collector) Reset(seed string) {
+	clear(c.blocks)
+	*c = Collector{Seed: seed, blocks: c.blocks[:0]}
+}
+
 // Usage is what was reported so far; it counts also when the stream breaks.
 func (c *Collector) Usage() llm.Usage { return c.usage }
 
