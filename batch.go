@@ -21,27 +21,6 @@ type batch struct {
 	cut   bool                // the reply that holds them was cut off
 }
 
-// bench is where a run works: memory that is used again for each round, and what
-// its calls run in.
-type bench struct {
-	req    llm.Request
-	reader reader
-	slots  []slot
-	done   chan int // indexes of slots whose call has returned
-	left   bool     // calls that were left behind may still write to slots
-	end    context.CancelCauseFunc
-}
-
-// A slot holds one call while it runs. It belongs to the call's goroutine until
-// its index comes out of done.
-type slot struct {
-	ordinal int
-	call    llm.Call // as the hooks left it
-	in      tool.Call
-	result  llm.Result
-	cut     tool.Cut
-}
-
 // armed are calls that are started for the machine. When what says so could not be
 // stored they were not run, and it is this process alone that knows it: Resume
 // runs them without asking the hooks again (S-90).
@@ -248,45 +227,19 @@ func (b *batch) asked(ctx context.Context, ordinal int, call llm.Call) (answered
 // dispatch runs the calls that are armed.
 func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	n := len(b.armed.calls)
-	work := &b.bench
-	if work.left || len(work.slots) < n {
-		work.slots, work.done, work.left = make([]slot, n), make(chan int, n), false
-	}
+	slots := b.bench.room(n)
 	for i, c := range b.armed.calls {
 		if b.watched() {
 			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: c.call})
 		}
-		work.slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
+		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,
 			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal,
 		}}
 	}
 	b.armed.op = 0
-	for i := range n {
-		// What does not return within the grace is left behind, and its result is
-		// ignored (S-112).
-		go b.core.work(calls, &work.slots[i], i, work.done)
-	}
+	b.bench.start(calls, b.core, n)
 	return b.await(ctx, n)
-}
-
-func (c *core) work(ctx context.Context, s *slot, i int, done chan<- int) {
-	s.result, s.cut = c.execute(ctx, s.in)
-	done <- i
-}
-
-// execute runs one call. A panic of a caller's own executor is a result, too, and
-// so is the end of its goroutine.
-func (c *core) execute(ctx context.Context, call tool.Call) (res llm.Result, cut tool.Cut) {
-	defer func() {
-		if p := recover(); p != nil {
-			res, cut = errorResult(fmt.Sprintf("the tool panicked: %v", p)), tool.Cut{}
-		}
-	}()
-	if x, ok := c.exec.(tool.Cutter); ok {
-		return x.ExecuteCut(ctx, call)
-	}
-	return c.exec.Execute(ctx, call), tool.Cut{}
 }
 
 // await settles n calls as they return. After a cancel they have the grace period,

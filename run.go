@@ -162,6 +162,7 @@ func (r *run) do(ctx context.Context, in []llm.Message) exit {
 	r.inbox.interrupt(endDraft)
 	calls, endCalls := context.WithCancelCause(ctx)
 	defer endCalls(nil)
+	defer r.bench.close()
 	r.bench.end = endCalls
 	if err := r.core.mend(r.op); err != nil {
 		return r.failed(err)

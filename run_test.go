@@ -3,6 +3,7 @@ package fiducial_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 
@@ -262,14 +263,16 @@ func TestS3_Executor(t *testing.T) {
 			panic("ouch")
 		case "b":
 			return tool.Result{}
+		case "e":
+			runtime.Goexit()
 		}
 		return tool.Result{CallID: "other", Name: "other", Summary: "bad \xff text", Status: llm.StatusError}
 	}
 	j := journal.NewMemory()
-	l, out := mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("a", "", "b", "", "c", "", "d", "{}"), llmtest.Say("ok")),
+	l, out := mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("a", "", "b", "", "c", "", "d", "{}", "e", ""), llmtest.Say("ok")),
 		fiducial.WithExecutor(x), fiducial.WithJournal(j, "r")), "go")
 	equal(t, "reason", out.Reason, fiducial.Finished)
-	equal(t, "results", texts(l.History())[2], "tool: error=the tool panicked: ouch success= error=bad \uFFFD text error=bad \uFFFD text")
+	equal(t, "results", texts(l.History())[2], "tool: error=the tool panicked: ouch success= error=bad \uFFFD text error=bad \uFFFD text error=the tool ended its goroutine instead of returning")
 	sendable(t, l.History())
 }
 
