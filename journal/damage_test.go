@@ -337,7 +337,7 @@ func TestLockFileRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l1.Append(t.Context(), Mark{}, numbered(0)); !errors.Is(err, ErrFenced) {
-		t.Errorf("append of the first: %v, want ErrFenced", err)
+		t.Fatalf("append of the first: %v, want ErrFenced", err)
 	}
 	<-l1.Lost()
 	if err := l2.Append(t.Context(), Mark{}, numbered(0)); err != nil {

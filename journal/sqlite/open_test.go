@@ -214,7 +214,7 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 	second := lease(t, b, "r")
 	if err := first.Append(t.Context(), journal.Mark{}, note(1)); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("append of the first: %v, want ErrFenced", err)
+		t.Fatalf("append of the first: %v, want ErrFenced", err)
 	}
 	<-first.Lost()
 	if err := second.Append(t.Context(), journal.Mark{}, note(2)); err != nil {
