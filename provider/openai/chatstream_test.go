@@ -55,6 +55,20 @@ func TestE238_CallsAreToldApart(t *testing.T) {
 			},
 			[]string{`call__0 one {"a":1}`, `call__1 two {"a":2}`},
 		},
+		"one index for all, another id, no arguments": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":""}}]}`,
+				`{"tool_calls":[{"index":0,"id":"b","function":{"name":"one","arguments":"{}"}}]}`,
+			},
+			[]string{`a one `, `b one {}`},
+		},
+		"one index for all, another id after broken arguments": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{oops"}}]}`,
+				`{"tool_calls":[{"index":0,"id":"b","function":{"name":"one","arguments":"{}"}}]}`,
+			},
+			[]string{`a one {oops`, `b one {}`},
+		},
 		"another id with every piece": {
 			[]string{
 				`{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"a\":"}}]}`,
