@@ -334,6 +334,9 @@ func (a *anthropicReader) part(i, k int, role string, b anthropicBlock, m *llm.M
 		if !isObject(b.Input) {
 			return refuse("messages.%d.content.%d.tool_use.input: Input should be a valid dictionary", i, k)
 		}
+		if !toolName.MatchString(b.Name) {
+			return refuse("messages.%d.content.%d.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'", i, k)
+		}
 		a.used[b.ID] = true
 		a.names[b.ID] = b.Name
 		*calls = append(*calls, b.ID)

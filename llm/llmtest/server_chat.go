@@ -187,6 +187,10 @@ func (c *chatReader) assistant(i int, m chatMessage, parts []llm.Part) *refusal 
 		if len(call.ID) > 40 {
 			return refuse("Invalid 'messages[%d].tool_calls[%d].id': string too long. Expected a string with maximum length 40.", i, k)
 		}
+		if !toolName.MatchString(call.Function.Name) {
+			return refuse("Invalid 'messages[%d].tool_calls[%d].function.name': string does not match pattern. "+
+				"Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", i, k)
+		}
 		if !isObject([]byte(call.Function.Arguments)) {
 			return refuse("messages[%d].tool_calls[%d].function.arguments must be a valid JSON object", i, k)
 		}

@@ -183,6 +183,9 @@ func (g *geminiReader) content(i int, c geminiContent) *refusal {
 			if len(calls) == 0 && strings.HasPrefix(g.model, "gemini-3") && p.Signature == "" {
 				return refuse("Function call is missing a thought_signature in functionCall parts.")
 			}
+			if !toolName.MatchString(p.FunctionCall.Name) {
+				return refuse("contents[%d]: Invalid function name. Must start with a letter or an underscore.", i)
+			}
 			calls = append(calls, p.FunctionCall.Name)
 			parts = append(parts, llm.Call{Name: p.FunctionCall.Name, Args: string(p.FunctionCall.Args)})
 		case p.FunctionResponse != nil:

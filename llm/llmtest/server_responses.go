@@ -111,6 +111,9 @@ func (p *responsesReader) item(i int, it responsesItem, stored bool) *refusal {
 		if it.CallID == "" || !isObject([]byte(it.Arguments)) {
 			return refuse("Invalid 'input[%d]': a function call needs a call_id and arguments that are a JSON object", i)
 		}
+		if !toolName.MatchString(it.Name) {
+			return refuse("Invalid 'input[%d].name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", i)
+		}
 		p.names[it.CallID] = it.Name
 		p.called = append(p.called, it.CallID)
 		p.assistant(llm.Call{ID: it.CallID, Name: it.Name, Args: it.Arguments})

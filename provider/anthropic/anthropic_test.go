@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -103,6 +104,15 @@ func TestReplies(t *testing.T) {
 				`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}`, stop0, finish("max_tokens"), theEnd),
 			llm.Message{Role: llm.RoleAssistant, Stop: llm.StopMaxTokens, Parts: []llm.Part{llm.Call{ID: "a", Name: "f", Args: `{"x":`}}},
 		},
+		{
+			"a signature in pieces",
+			events(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`,
+				`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2"}}`,
+				`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"ln"}}`, stop0, endTurn, theEnd),
+			llm.Message{Role: llm.RoleAssistant, Stop: llm.StopEndTurn, Parts: []llm.Part{
+				llm.Thinking{Opaque: llm.Opaque{Vendor: "anthropic", Data: json.RawMessage(`{"signature":"c2ln"}`)}},
+			}},
+		},
 		{"pause", events(startText, helloDelta, stop0, finish("pause_turn"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopPause, Parts: []llm.Part{llm.Text{Text: "hello"}}}},
 		{"refusal", events(finish("refusal"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopRefusal}},
 		{"stop sequence", events(finish("stop_sequence"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopSequence}},
@@ -139,6 +149,7 @@ func TestBrokenReplies(t *testing.T) {
 		{"server", fault("api_error", "Internal server error"), llm.ClassServer},
 		{"overflow", fault("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum"), llm.ClassContextOverflow},
 		{"other refusal", fault("invalid_request_error", "bad"), llm.ClassInvalidRequest},
+		{"a gateway's own words", events(startText) + "event: error\ndata: upstream timed out\n\n", llm.ClassServer},
 		{"error without a body", events(`{"type":"error"}`), llm.ClassUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -230,6 +241,7 @@ func TestUsage(t *testing.T) {
 		{"absent parts count 0", `{"input_tokens":25,"output_tokens":1}`, `{"output_tokens":15}`, llm.Usage{Input: llm.N(25), CacheRead: llm.N(0), CacheWrite: llm.N(0), Output: llm.N(15)}},
 		{"null parts count 0", `{"input_tokens":25,"cache_read_input_tokens":null}`, `{"output_tokens":15}`, llm.Usage{Input: llm.N(25), CacheRead: llm.N(0), CacheWrite: llm.N(0), Output: llm.N(15)}},
 		{"cumulative", `{"input_tokens":9,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":4}`, `{"input_tokens":9,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":64,"output_tokens_details":{"thinking_tokens":40}}`, llm.Usage{Input: llm.N(59), CacheRead: llm.N(30), CacheWrite: llm.N(20), Output: llm.N(64), Reasoning: llm.N(40)}},
+		{"a later report without the cache", `{"input_tokens":9,"cache_read_input_tokens":30}`, `{"input_tokens":9,"output_tokens":4}`, llm.Usage{Input: llm.N(39), CacheRead: llm.N(30), CacheWrite: llm.N(0), Output: llm.N(4)}},
 		{"only output", `null`, `{"output_tokens":3}`, llm.Usage{Output: llm.N(3)}},
 		{"none", `null`, `null`, llm.Usage{}},
 	} {
@@ -338,6 +350,21 @@ func TestHeaders(t *testing.T) {
 	}
 	if h, _ := asked(); h.Get("X-Api-Key") != "" || h.Get("Authorization") != "" {
 		t.Errorf("a key came from nowhere: %v", h)
+	}
+}
+
+// Options of the SDK bring authorisation and address for other clouds.
+func TestSDKOptions(t *testing.T) {
+	url, asked := serve(t, stream, whole)
+	c, err := anthropic.New("m", anthropic.WithSDK(option.WithAuthToken("token-of-a-cloud"), option.WithBaseURL(url), option.WithMaxRetries(5)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collect.Stream(t.Context(), c, ask()); err != nil {
+		t.Fatal(err)
+	}
+	if h, _ := asked(); h.Get("Authorization") != "Bearer token-of-a-cloud" || h.Get("X-Api-Key") != "" {
+		t.Errorf("sent %v", h)
 	}
 }
 
