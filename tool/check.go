@@ -2,8 +2,11 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -15,6 +18,7 @@ import (
 type checker struct {
 	name     string
 	text     json.RawMessage
+	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
 	plain    map[string]property // nil when decoding does not say it all
 	required uint64              // bits of the required properties
@@ -38,7 +42,7 @@ func newChecker(name string, schema *jsonschema.Schema) (*checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
 	}
-	c := &checker{name: name, text: text, resolved: resolved}
+	c := &checker{name: name, text: text, schema: schema, resolved: resolved}
 	c.plain, c.required = plainProperties(schema)
 	return c, nil
 }
@@ -77,12 +81,37 @@ func (c *checker) decode(input json.RawMessage, v any) error {
 		return c.refuse(err)
 	}
 	if err := c.resolved.Validate(tree); err != nil {
-		return c.refuse(err)
+		return c.refuse(c.explain(tree, err))
 	}
 	if err := decodeStrict(input, v); err != nil {
 		return c.refuse(err)
 	}
 	return nil
+}
+
+// explain names every key that is missing or not known, where the schema names
+// only the first, so that a model can mend all of it at once.
+func (c *checker) explain(tree any, err error) error {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return err
+	}
+	var wrong []string
+	for _, key := range c.schema.Required {
+		if _, ok := object[key]; !ok {
+			wrong = append(wrong, fmt.Sprintf("%q is missing", key))
+		}
+	}
+	closed := c.schema.AdditionalProperties != nil && c.schema.AdditionalProperties.Not != nil && c.schema.PatternProperties == nil
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if c.schema.Properties[key] == nil && closed {
+			wrong = append(wrong, fmt.Sprintf("%q is not known", key))
+		}
+	}
+	if len(wrong) == 0 {
+		return err
+	}
+	return errors.New(strings.Join(wrong, ", "))
 }
 
 func (c *checker) refuse(err error) error {

@@ -71,6 +71,7 @@ func TestE95_StrictInput(t *testing.T) {
 		`{"Path":"a"}`:                              "path",
 		`{"path":"a","DEPTH":3}`:                    "DEPTH",
 		`{"path":"a","more":1}`:                     "more",
+		`{"more":1,"less":2}`:                       `"path" is missing, "less" is not known, "more" is not known`,
 		`{"path":null}`:                             "null",
 		`{"path":1}`:                                "string",
 		`{"path":"a","depth":"3"}`:                  "integer",

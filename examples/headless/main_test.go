@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+func Example() {
+	if err := run(context.Background(), []string{"20", "22"}); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// call add {"a":20,"b":22}
+	// result 42
+	// The sum is 42.
+}
