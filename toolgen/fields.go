@@ -1,0 +1,147 @@
+package toolgen
+
+import (
+	"cmp"
+	"go/types"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// propertyName is what Anthropic takes as the key of a property.
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+const propertyNameRule = "models take names of 1 to 64 ASCII letters, digits, _, . and -"
+
+// A jsonField is a field of a struct as encoding/json sees it.
+type jsonField struct {
+	v        *types.Var
+	name     string
+	tagged   bool // the name is from a tag
+	optional bool
+	text     string // the jsonschema tag
+	quoted   bool   // the tag says ,string
+	depth    int    // how many embedded structs it comes through
+}
+
+// structType maps a struct by the rules of encoding/json for which fields there
+// are.
+func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
+	fields, err := m.fields(u)
+	if err != nil {
+		return nil, within(err, "in", m.name(t))
+	}
+	s := &schema{kind: "object", closed: true}
+	for _, f := range fields {
+		where := "field " + f.v.Name() + " of"
+		if f.quoted {
+			return nil, within(no("the json tag's option string is not supported"), where, m.name(t))
+		}
+		if !propertyName.MatchString(f.name) {
+			return nil, within(no("bad name %q: %s", f.name, propertyNameRule), where, m.name(t))
+		}
+		of, err := m.schema(f.v.Type())
+		if err != nil {
+			return nil, within(err, where, m.name(t))
+		}
+		of.description = cmp.Or(f.text, m.comment(f.v))
+		_, isPointer := types.Unalias(f.v.Type()).(*types.Pointer)
+		s.field(f.name, of, f.optional || isPointer)
+	}
+	return s, nil
+}
+
+// fields lists the fields of a struct and those that embedded structs lend it, in
+// the order of the source. Of several with one name the shallowest is taken, then
+// the tagged; encoding/json drops them all when that does not decide, and here it
+// is a mistake.
+func (m *mapper) fields(u *types.Struct) ([]jsonField, error) {
+	all, err := m.collect(nil, u, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	var kept []jsonField
+	for _, f := range all {
+		rivals := slices.DeleteFunc(slices.Clone(all), func(o jsonField) bool { return o.name != f.name })
+		depth := slices.MinFunc(rivals, byDepth).depth
+		rivals = slices.DeleteFunc(rivals, func(o jsonField) bool { return o.depth > depth })
+		if tagged := slices.DeleteFunc(slices.Clone(rivals), func(o jsonField) bool { return !o.tagged }); len(tagged) > 0 {
+			rivals = tagged
+		}
+		if len(rivals) > 1 {
+			return nil, no("several fields are called %q", f.name)
+		}
+		if rivals[0].v == f.v {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
+}
+
+func byDepth(a, b jsonField) int { return cmp.Compare(a.depth, b.depth) }
+
+func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []types.Type) ([]jsonField, error) {
+	for i := range u.NumFields() {
+		v := u.Field(i)
+		tag := reflect.StructTag(u.Tag(i))
+		text, hasText := tag.Lookup("json")
+		name, options, _ := strings.Cut(text, ",")
+		if text == "-" {
+			continue
+		}
+		if v.Embedded() && name == "" {
+			inner, isStruct, err := m.embedded(v, open)
+			if err != nil {
+				return nil, err
+			}
+			if isStruct {
+				st := inner.Underlying().(*types.Struct) //nolint:errcheck // embedded says so
+				list, err = m.collect(list, st, depth+1, append(slices.Clip(open), inner))
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		if !v.Exported() {
+			continue
+		}
+		f := jsonField{v: v, name: cmp.Or(name, v.Name()), tagged: hasText && name != "", depth: depth, text: tag.Get("jsonschema")}
+		for option := range strings.SplitSeq(options, ",") {
+			f.optional = f.optional || option == "omitempty" || option == "omitzero"
+			f.quoted = f.quoted || option == "string"
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// embedded returns the type that an embedded field lends the fields of, when it
+// is a struct.
+func (m *mapper) embedded(v *types.Var, open []types.Type) (types.Type, bool, error) {
+	t := types.Unalias(v.Type())
+	p, isPointer := t.(*types.Pointer)
+	if isPointer {
+		t = types.Unalias(p.Elem())
+	}
+	if _, ok := t.Underlying().(*types.Struct); !ok {
+		return nil, false, nil
+	}
+	if isPointer && !v.Exported() {
+		return nil, false, no("encoding/json cannot set the embedded *%s, which is not exported", m.name(t))
+	}
+	if len(open) > maxDepth || slices.ContainsFunc(open, func(o types.Type) bool { return types.Identical(o, t) }) {
+		return nil, false, no("type %s contains itself", m.name(t))
+	}
+	return t, true, nil
+}
+
+// comment is the comment of a field, in front of it or behind it.
+func (m *mapper) comment(v *types.Var) string {
+	f := m.docs[v.Pos()]
+	if f == nil {
+		return ""
+	}
+	return strings.TrimSpace(cmp.Or(f.Doc.Text(), f.Comment.Text()))
+}
