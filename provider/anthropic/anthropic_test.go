@@ -274,6 +274,12 @@ func TestWholeReply(t *testing.T) {
 	if _, body := asked(); strings.Contains(body, `"stream"`) {
 		t.Error("a stream was asked for")
 	}
+	for label, body := range map[string]string{"application/json": "\r\n" + whole, stream: `{"type":"message","content":[{"type":"text","text":"hello"}],"stop_reason":"end_turn"}`} {
+		url, _ = serve(t, label, body)
+		if got, err := collect.Stream(t.Context(), newClient(t, url), ask()); err != nil || got.Message.Text() != "hello" {
+			t.Errorf("mislabelled as %s: got %+v, %v", label, got, err)
+		}
+	}
 	url, _ = serve(t, "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 	if _, err := collect.Stream(t.Context(), newClient(t, url), ask()); llm.ClassOf(err) != llm.ClassOverloaded {
 		t.Errorf("got %v, want overloaded", err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -146,12 +145,6 @@ func statusError(status int, header http.Header, body []byte) *llm.Error {
 	e := wire.StatusError(op, status, header, body, time.Now())
 	e.Class = refine(e.Class, e.Code, e.Message)
 	return e
-}
-
-// isJSON reports whether a response is one JSON value instead of a stream.
-func isJSON(header http.Header) bool {
-	media, _, err := mime.ParseMediaType(header.Get("Content-Type"))
-	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
 }
 
 // Check tells which settings the API would refuse or the client leaves out (E-89).

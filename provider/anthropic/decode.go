@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -46,10 +47,11 @@ type open struct {
 // error that ended it otherwise.
 func (d *decoder) read(resp *http.Response, guard *wire.Guard) error {
 	d.blocks = map[int]*open{}
-	if isJSON(resp.Header) {
-		return d.whole(resp.Body, guard)
+	body := bufio.NewReaderSize(resp.Body, 512)
+	if isObject(body) {
+		return d.whole(body, guard)
 	}
-	for frame, err := range sse.Read(resp.Body, 0) {
+	for frame, err := range sse.Read(body, 0) {
 		if err != nil {
 			return readError(err)
 		}
@@ -80,6 +82,22 @@ func (d *decoder) read(resp *http.Response, guard *wire.Guard) error {
 	return &llm.Error{
 		Class: llm.ClassStreamIncomplete, Op: op,
 		Message: "the stream ended without message_stop", Err: io.ErrUnexpectedEOF,
+	}
+}
+
+// isObject reports whether a body is one JSON object instead of a stream. It looks
+// at the body, since servers mislabel both. Errors are left to who reads next.
+func isObject(body *bufio.Reader) bool {
+	for n := 1; ; n++ {
+		head, err := body.Peek(n)
+		if err != nil {
+			return false
+		}
+		switch head[n-1] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return head[n-1] == '{'
+		}
 	}
 }
 
