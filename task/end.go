@@ -4,20 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/task/workspace"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // commit ends a run that is done (B-49, B-50).
 func (r *runner) commit(ctx context.Context, s *Session) {
 	res := &r.result
-	if err := r.cfg.Domain.Seal(ctx, s); err != nil {
+	if err := r.seal(ctx, s); err != nil {
 		r.warn("the last entries: %v", err)
 		r.cfg.Event("seal-failed", map[string]any{"error": err.Error()})
 	}
-	r.show(ctx)
+	if err := r.show(ctx); err != nil { // what would be committed is not known
+		r.fail(PathCommit, err)
+		r.failed(ctx)
+		return
+	}
 	if len(res.Files) == 0 {
 		res.Outcome = Done
 		r.release(ctx)
@@ -38,19 +44,52 @@ func (r *runner) commit(ctx context.Context, s *Session) {
 	r.release(ctx)
 }
 
-// show notes what the run changed.
-func (r *runner) show(ctx context.Context) {
+// seal is the domain's, with a panic as an error: it is too late to fail the run.
+func (r *runner) seal(ctx context.Context, s *Session) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &tool.PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return r.cfg.Domain.Seal(ctx, s)
+}
+
+// dry ends a dry run that is done: its changes are shown, and reverted (B-48).
+func (r *runner) dry(ctx context.Context) {
+	r.result.Outcome = Done
+	if err := r.show(ctx); err != nil {
+		r.warn("what changed cannot be told: %v", err)
+	}
+	r.restore(ctx)
+}
+
+// landed ends a run that a process died behind the commit of.
+func (r *runner) landed(ctx context.Context, commit string) {
+	res := &r.result
+	res.Outcome, res.Path, res.Commit, res.Detail = Done, PathDone, commit, "the run had made its commit when it was interrupted"
+	if r.cfg.Domain != nil { // giving a run up needs none
+		if err := r.cfg.Domain.Close(); err != nil {
+			r.warn("closing: %v", err)
+		}
+	}
+	r.release(context.WithoutCancel(ctx))
+	r.cfg.Event("run-end", r.end())
+}
+
+// show notes what the run changed. Without an error Files holds all of it.
+func (r *runner) show(ctx context.Context) error {
 	res := &r.result
 	changes, err := r.snap.Changed(ctx)
 	if err != nil {
-		r.warn("what changed cannot be told: %v", err)
-		return
+		return err
 	}
 	for _, c := range changes {
-		res.Files = append(res.Files, c.Path)
+		if !c.Ignored { // no part of the commit
+			res.Files = append(res.Files, c.Path)
+		}
 	}
-	if len(changes) == 0 {
-		return
+	if len(res.Files) == 0 {
+		return nil
 	}
 	if res.Stats, err = r.snap.DiffStat(ctx); err != nil {
 		r.warn("diff: %v", err)
@@ -58,9 +97,7 @@ func (r *runner) show(ctx context.Context) {
 	if res.Diff, err = r.snap.Diff(ctx); err != nil {
 		r.warn("diff: %v", err)
 	}
-	if res.Outcome == "" {
-		res.Outcome = Done
-	}
+	return nil
 }
 
 // message is the commit's: the request, what was done, how it was verified.

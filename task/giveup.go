@@ -21,6 +21,11 @@ func GiveUp(ctx context.Context, cfg Config) (*Result, error) {
 		cfg.Event = func(string, any) {}
 	}
 	r := &runner{cfg: cfg, snap: snap, rules: NewRules(RulesConfig{}), resumed: true}
+	if c := snap.Committed(); c != "" {
+		r.result.Run = cfg.Run
+		r.landed(ctx, c)
+		return &r.result, nil
+	}
 	r.result = Result{Run: cfg.Run, Path: PathCancelled, Detail: "the run was interrupted and given up"}
 	r.failed(context.WithoutCancel(ctx))
 	r.cfg.Event("run-end", r.end())

@@ -17,14 +17,15 @@ func (r *Rules) AfterResponse(_ context.Context, inv fiducial.Invocation, m llm.
 	calls := m.CountCalls() > 0
 	r.mu.Lock()
 	s := &r.s
-	s.Turns++
-	s.Usage = inv.Usage
+	again := inv.Turn <= s.Turns // asked a second time about the same reply, after a crash
+	s.Turns, s.Usage = inv.Turn, inv.Usage
 	if s.Plan == "" {
 		s.Plan = strings.TrimSpace(m.Text())
 	}
-	if calls {
+	switch {
+	case calls:
 		s.Toolless = 0
-	} else {
+	case !again:
 		s.Toolless++
 	}
 	stalled := s.Toolless >= stallReplies
@@ -49,8 +50,8 @@ func goOn(kind, text string) (fiducial.ResponseAnswer, error) {
 	return fiducial.ContinueWith{Messages: []llm.Message{note(kind, text)}}, nil
 }
 
-// PreRequest is where a turn ends and the next begins: repairs, the request to
-// converge, an accepted finish, the budget, in this order (B-36).
+// PreRequest is where a turn ends and the next begins: stall and repairs, an
+// accepted finish, the budget, the request to converge, in this order (B-36).
 func (r *Rules) PreRequest(ctx context.Context, inv fiducial.Invocation, _ *llm.Request) (fiducial.RequestAnswer, error) {
 	defer r.note(inv)
 	r.mu.Lock()
@@ -59,14 +60,22 @@ func (r *Rules) PreRequest(ctx context.Context, inv fiducial.Invocation, _ *llm.
 	if path, detail := r.overdue(); path != "" {
 		return fiducial.Yield{Reason: string(path) + ": " + detail}, nil
 	}
-	if answer := r.finishing(ctx); answer != nil {
-		return answer, nil
+	var say []llm.Message
+	switch path, reasons := r.finishing(ctx); {
+	case path != "":
+		return fiducial.Yield{Reason: string(path)}, nil
+	case len(reasons) > 0:
+		say = append(say, note("finish_withdrawn",
+			"Your finish is withdrawn: what it rested on does not hold any more.\n"+list(reasons)))
 	}
-	if answer := r.budget(ctx); answer != nil {
-		return answer, nil
+	if !r.budget(ctx) {
+		return fiducial.Yield{Reason: string(PathTurnBudget), Messages: say}, nil
 	}
 	if text := r.converge(); text != "" {
-		return fiducial.ContinueWith{Messages: []llm.Message{note("converge", text)}}, nil
+		say = append(say, note("converge", text))
+	}
+	if len(say) > 0 {
+		return fiducial.ContinueWith{Messages: say}, nil
 	}
 	return fiducial.Continue{}, nil
 }
@@ -83,55 +92,57 @@ func (r *Rules) overdue() (Path, string) {
 }
 
 // finishing looks at an accepted finish once more when all calls of the reply are
-// done: a later call of the same reply may have closed a gate again (B-37).
-func (r *Rules) finishing(ctx context.Context) fiducial.RequestAnswer {
+// done: a later call of the same reply may have closed a gate again (B-37), and
+// after a crash every check is due again. The reasons say why it was withdrawn.
+func (r *Rules) finishing(ctx context.Context) (path Path, reasons []string) {
 	r.mu.Lock()
 	f := r.s.Finish
 	r.mu.Unlock()
 	if f == nil {
-		return nil
+		return "", nil
 	}
-	path := PathRefused
+	path = PathRefused
 	if !f.Refused {
-		path = PathDone
-		if reasons := r.tryFinish(ctx); len(reasons) > 0 {
-			r.mu.Lock()
-			r.s.Finish = nil
-			r.mu.Unlock()
-			return fiducial.ContinueWith{Messages: []llm.Message{note("finish_withdrawn",
-				"Your finish is withdrawn: something in the same reply, behind it, undid what it rested on.\n"+list(reasons))}}
-		}
+		path, reasons = PathDone, r.tryFinish(ctx)
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(reasons) > 0 {
+		r.s.Finish = nil
+		return "", reasons
+	}
 	r.s.Exit, r.s.Detail = path, f.Summary
-	r.mu.Unlock()
-	return fiducial.Yield{Reason: string(path)}
+	return path, nil
 }
 
-// budget asks for more turns when they are used up.
-func (r *Rules) budget(ctx context.Context) fiducial.RequestAnswer {
+// budget asks for more turns when they are used up, and reports whether there are
+// any.
+func (r *Rules) budget(ctx context.Context) bool {
 	r.mu.Lock()
 	s := r.s
 	r.mu.Unlock()
 	if s.Turns < s.Budget {
-		return nil
+		return true
 	}
 	more := r.ask(ctx, Exhausted{
-		TurnsUsed: s.Turns, Budget: s.Budget, Touched: slices.Clone(s.Touched), Open: len(s.Open), Usage: s.Usage,
+		TurnsUsed: s.Turns, Budget: s.Budget, MaxTurns: r.cfg.MaxTurns,
+		Touched: slices.Clone(s.Touched), Open: len(s.Open), Usage: s.Usage,
 	})
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if more <= 0 {
 		r.s.Exit = PathTurnBudget
 		r.s.Detail = fmt.Sprintf("%d turns are used up, %d files were touched", s.Budget, len(s.Touched))
-		return fiducial.Yield{Reason: string(PathTurnBudget)}
+		r.mu.Unlock()
+		return false
 	}
 	r.s.Budget += more
-	r.cfg.Event("budget-extended", map[string]any{
-		"granted": more, "budget": r.s.Budget, "max_turns": r.cfg.MaxTurns, "turns": s.Turns, "usage": s.Usage,
+	s.Budget = r.s.Budget
+	r.mu.Unlock()
+	r.cfg.Event("budget-extended", map[string]any{ // before the next request (B-17)
+		"granted": more, "budget": s.Budget, "max_turns": r.cfg.MaxTurns, "turns": s.Turns, "usage": s.Usage,
 		"touched": s.Touched, "open": len(s.Open),
 	})
-	return nil
+	return true
 }
 
 // ask is Ask with every failure as a decline (B-21).

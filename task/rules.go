@@ -83,7 +83,8 @@ type Gate interface {
 // Exhausted is what the person who may extend a budget is told (B-14).
 type Exhausted struct {
 	TurnsUsed int
-	Budget    int
+	Budget    int // with what was granted before
+	MaxTurns  int // the original maximum (B-22)
 	Touched   []string
 	Open      int // obligations
 	Usage     llm.Usage
@@ -143,7 +144,11 @@ func NewRules(cfg RulesConfig) *Rules {
 }
 
 // Restore takes up what the journal of the run says, before the run goes on in
-// another process. Without a note of the rules the run begins anew.
+// another process. Files that were touched and obligations that were opened before
+// it is called stay so: the domain may have found in the tree what the process that
+// died did not get to note. An accepted finish stands and is looked at again; of the
+// ways to end only a stall stands, for the engine asks no more after it. Without a
+// note of the rules the run begins anew.
 func (r *Rules) Restore(notes []journal.Note) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +160,16 @@ func (r *Rules) Restore(notes []journal.Note) error {
 		if err := json.Unmarshal(n.Data, &s); err != nil {
 			return fmt.Errorf("task: the journal's note on the run cannot be read: %w", err)
 		}
-		s.Exit, s.Finish, s.Detail = "", nil, ""
+		if s.Exit != PathStalled {
+			s.Exit, s.Detail = "", ""
+		}
+		s.Budget = max(s.Budget, r.cfg.MaxTurns)
+		s.Touched = slices.Compact(slices.Sorted(slices.Values(append(s.Touched, r.s.Touched...))))
+		l := Ledger{open: s.Open}
+		for _, o := range r.s.Open {
+			l.Open(o)
+		}
+		s.Open = l.open
 		r.s, r.noted = s, string(n.Data)
 		return nil
 	}

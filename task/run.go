@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	fiducial "github.com/fiducial-dev/fiducial"
@@ -38,6 +39,9 @@ type Session struct {
 	Resumed  bool // the run was begun by another process
 	Rules    *Rules
 	Snapshot *workspace.Snapshot
+
+	// Mask takes secrets out of a text that the domain stores.
+	Mask func(string) string
 
 	// Event adds to the transcript.
 	Event func(kind string, data any)
@@ -148,6 +152,9 @@ func begin(ctx context.Context, cfg Config, snapshot func() (*workspace.Snapshot
 	if cfg.Event == nil {
 		cfg.Event = func(string, any) {}
 	}
+	if cfg.Domain == nil {
+		return nil, errors.New("task: Config.Domain is nil")
+	}
 	r := &runner{cfg: cfg, snap: snap, resumed: resumed}
 	r.rules = NewRules(RulesConfig{MaxTurns: cfg.MaxTurns, MaxRepairs: cfg.MaxRepairs, Ask: cfg.Ask, Event: cfg.Event})
 	return r.run(ctx), nil
@@ -171,17 +178,20 @@ func (r *runner) run(ctx context.Context) *Result {
 	r.cfg.Event("run-start", start)
 	session := &Session{
 		Run: r.cfg.Run, Request: r.cfg.Request, Resumed: r.resumed,
-		Rules: r.rules, Snapshot: r.snap, Event: r.cfg.Event,
+		Rules: r.rules, Snapshot: r.snap, Event: r.cfg.Event, Mask: r.mask,
 	}
-	r.loop(ctx, session)
+	if c := r.snap.Committed(); c != "" { // killed behind its commit: nothing is left to do
+		r.landed(ctx, c)
+		return res
+	}
+	r.guarded(func() { r.loop(ctx, session) })
 	res.Tally = r.rules.Tally()
 	res.Verification = r.cfg.Domain.Verification()
 	// What follows must happen however the loop ended: it does not stop with ctx.
 	last := context.WithoutCancel(ctx)
 	switch {
 	case res.Path == PathDone && r.cfg.DryRun:
-		r.show(last)
-		r.restore(last)
+		r.dry(last)
 	case res.Path == PathDone:
 		r.commit(last, session)
 	case res.Path == PathRefused:
@@ -197,6 +207,24 @@ func (r *runner) run(ctx context.Context) *Result {
 	}
 	r.cfg.Event("run-end", r.end())
 	return res
+}
+
+// guarded keeps a panic of the domain from leaving the tree half-edited: it is how
+// the run ends, and what follows puts the tree back.
+func (r *runner) guarded(f func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.fail(PathInternal, &tool.PanicError{Value: p, Stack: debug.Stack()})
+		}
+	}()
+	f()
+}
+
+func (r *runner) mask(text string) string {
+	if r.cfg.Mask == nil {
+		return text
+	}
+	return r.cfg.Mask.Text(text)
 }
 
 // loop is everything up to the end that the rules, or an error, give the run.
@@ -263,6 +291,9 @@ func (r *runner) settle(ctx context.Context, out fiducial.Outcome, err error) {
 		r.fail(pathOf(ctx, err, PathProvider), err)
 	case path != "":
 		r.result.Path, r.result.Detail = path, detail
+		if path != PathDone && path != PathRefused {
+			r.result.Err = errors.New(detail)
+		}
 	case out.Reason == fiducial.LimitReached && out.Limit == fiducial.LimitLoop:
 		r.fail(PathLoop, errors.New("the model made the same calls with the same results again and again"))
 	default:
