@@ -30,6 +30,10 @@ const (
 	StopPause         StopReason = "pause"      // the provider wants the same conversation sent again
 	StopUnknown       StopReason = "unknown"    // a word that the adapter does not know
 	StopIncomplete    StopReason = "incomplete" // the provider gave up for a reason of its own
+
+	// StopContextWindow says that the reply filled the model's window. It is not
+	// continued as one cut at the output limit is: there is no room left.
+	StopContextWindow StopReason = "context_window"
 )
 
 // A Message is one entry of a conversation.

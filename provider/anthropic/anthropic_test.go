@@ -116,7 +116,7 @@ func TestReplies(t *testing.T) {
 		{"pause", events(startText, helloDelta, stop0, finish("pause_turn"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopPause, Parts: []llm.Part{llm.Text{Text: "hello"}}}},
 		{"refusal", events(finish("refusal"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopRefusal}},
 		{"stop sequence", events(finish("stop_sequence"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopSequence}},
-		{"end of the window", events(finish("model_context_window_exceeded"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: anthropic.StopContextWindow}},
+		{"end of the window", events(finish("model_context_window_exceeded"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopContextWindow}},
 		{"a word of tomorrow", events(finish("bored"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopUnknown}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -358,10 +358,6 @@ func (d *decoder) finish() {
 	d.done = true
 }
 
-// StopContextWindow is the stop reason of a reply that the end of the model's
-// window cut.
-const StopContextWindow llm.StopReason = "context_window"
-
 func (d *decoder) stopReason() llm.StopReason {
 	switch d.stop {
 	case "end_turn":
@@ -377,7 +373,7 @@ func (d *decoder) stopReason() llm.StopReason {
 	case "refusal":
 		return llm.StopRefusal
 	case "model_context_window_exceeded":
-		return StopContextWindow
+		return llm.StopContextWindow
 	case "":
 		if d.calls > 0 {
 			return llm.StopToolUse
