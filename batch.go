@@ -352,7 +352,6 @@ func (b *batch) close(ctx context.Context) *exit {
 		return nil // the last result came in time; the boundary cancels (S-109)
 	}
 	before := b.state.Batch()
-	b.armed.op = 0
 	in := machine.SettleRest{Op: b.op, Cause: "the run was cancelled", Cancelled: true}
 	if err := b.step(b.run.op, in); err != nil {
 		return b.fail(err)

@@ -164,6 +164,8 @@ func (c *core) configure(op string) error {
 		return fail(KindConfig, op, nil, "WithExecutor cannot be combined with WithTools or WithServer")
 	case cfg.journal != nil && cfg.run == "":
 		return fail(KindConfig, op, nil, "WithJournal needs the run's name")
+	case cfg.saved != nil && (cfg.journal != nil || len(cfg.history) > 0):
+		return fail(KindConfig, op, nil, "WithRecovery cannot be combined with WithJournal or WithHistory")
 	case cfg.durable && (cfg.journal == nil || cfg.journal.Promise() != journal.Durable):
 		return fail(KindConfig, op, nil, "WithDurable needs a journal that is durable; this one forgets when the process ends")
 	}
@@ -171,6 +173,12 @@ func (c *core) configure(op string) error {
 		if problems := k.Check(cfg.settings); len(problems) > 0 {
 			return fail(KindConfig, op, nil, "the model cannot do what the settings ask for: %q", problems)
 		}
+	}
+	if cfg.saved != nil {
+		if err := c.restore(op, *cfg.saved); err != nil {
+			return err
+		}
+		cfg.saved = nil
 	}
 	if len(cfg.tools) > 0 {
 		if err := c.server.Register(cfg.tools...); err != nil {
@@ -185,6 +193,20 @@ func (c *core) configure(op string) error {
 		cfg.history = nil
 	}
 	return c.capTruncations(op)
+}
+
+// restore takes over what a lost process has saved.
+func (c *core) restore(op string, saved machine.Checkpoint) error {
+	r, err := machine.RecoverCheckpoint(saved)
+	if err != nil {
+		return fail(KindConfig, op, err, "WithRecovery")
+	}
+	st, err := machine.FromCheckpoint(r)
+	if err != nil {
+		return fail(KindConfig, op, err, "WithRecovery")
+	}
+	c.state, c.sent = *st, st.Len()
+	return nil
 }
 
 func (c *core) capTruncations(op string) error {

@@ -58,6 +58,9 @@ func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exi
 		}
 		out = append(append(out, m), behind...)
 	}
+	if err := checkUser(out); err != nil {
+		return nil, r.fail(fail(KindState, r.op, err, ""))
+	}
 	return r.maskAll(out), nil
 }
 

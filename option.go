@@ -32,6 +32,7 @@ type config struct {
 	sink         EventSink
 	trace        TraceContext
 	checkpoint   func(machine.Checkpoint) error
+	saved        *machine.Checkpoint
 	notice       func(ctx context.Context, history []llm.Message) (string, error)
 	retry        RetryPolicy
 	grace        time.Duration
@@ -111,6 +112,15 @@ func WithTrace(t TraceContext) Option { return func(c *config) { c.trace = t } }
 // [Locked.Checkpoint] tries again. It is for callers with a store of their own.
 func WithCheckpoint(f func(machine.Checkpoint) error) Option {
 	return func(c *config) { c.checkpoint = f }
+}
+
+// WithRecovery begins with a checkpoint that the function of [WithCheckpoint] was
+// given, in a process that was lost. What was pending counts as possibly done:
+// nothing of it is run again, and the model is told (S-74 to S-78). The recovered
+// history is given to the checkpoint function before anything else happens. It
+// cannot be combined with WithHistory or WithJournal.
+func WithRecovery(saved machine.Checkpoint) Option {
+	return func(c *config) { c.saved = &saved }
 }
 
 // WithNotice asks f before every generation for a text for the model; empty

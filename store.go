@@ -94,7 +94,8 @@ func (s *store) save(ctx context.Context, op string, st *machine.State) error {
 }
 
 func markOf(st *machine.State) journal.Mark {
-	m := journal.Mark{Phase: st.Phase().String(), Ended: st.Idle()}
+	// A ready run has input that nobody has answered yet.
+	m := journal.Mark{Phase: st.Phase().String(), Ended: st.Idle() && st.Phase() != machine.PhaseReady}
 	if p, ok := st.Pending(); ok {
 		m.Pending = p.Op
 	}

@@ -1,0 +1,258 @@
+package fiducial_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fiducial-dev/fiducial"
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/llmtest"
+	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
+)
+
+// S-74 to S-78, S-67, S-160: a caller with a store of its own kills the process
+// behind every checkpoint and goes on with the last one.
+func TestS74_RecoveryFromEveryCheckpoint(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		var saved machine.Checkpoint
+		points := 0
+		boom := errors.New("killed")
+		p := &probe{}
+		_, _, err := fiducial.New(llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")),
+			fiducial.WithCheckpoint(func(c machine.Checkpoint) error {
+				if points++; points > n {
+					return boom
+				}
+				saved = c
+				return nil
+			})).Run(t.Context(), llm.UserText("go"))
+		if n < 7 {
+			wantErr(t, err, boom)
+		}
+		before := p.count()
+		model := llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("end"))
+		var first *machine.Checkpoint
+		l := mustLock(t, fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithRecovery(saved), fiducial.WithCheckpoint(func(c machine.Checkpoint) error {
+			if first == nil {
+				first = &c
+				equal(t, "requests before the recovered history is saved", len(model.Requests()), 0)
+			}
+			return nil
+		})))
+		out, err := l.Resume(t.Context())
+		wantReason(t, out, err, fiducial.Finished)
+		if first.Pending != nil || machine.ValidateContext(first.History) != nil {
+			t.Errorf("checkpoint %d: recovered to %+v", n, first)
+		}
+		h := strings.Join(texts(l.History()), "\n")
+		if lost := saved.Pending != nil; lost != strings.Contains(h, "["+machine.InterruptedPrompt+"]") {
+			t.Errorf("checkpoint %d: %s", n, h)
+		}
+		if tools := saved.Pending != nil && saved.Pending.Kind == machine.PendingTools; tools != strings.Contains(h, "unknown=outcome unknown") {
+			t.Errorf("checkpoint %d: %s", n, h)
+		}
+		equal(t, "runs after it", p.count()-before, 1) // the new call only
+		var ids []string
+		for _, m := range l.History() {
+			for _, c := range m.Calls() {
+				if slices.Contains(ids, c.ID) {
+					t.Errorf("checkpoint %d: id %s twice (S-164)", n, c.ID)
+				}
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	for name, eng := range map[string]*fiducial.Engine{
+		"unbalanced":   fiducial.New(llmtest.NewScript(), fiducial.WithRecovery(machine.Checkpoint{History: []llm.Message{llm.ToolResults(llm.Result{})}})),
+		"with journal": fiducial.New(llmtest.NewScript(), fiducial.WithRecovery(machine.Checkpoint{}), fiducial.WithJournal(journal.NewMemory(), "r")),
+	} {
+		if _, err := eng.Lock(); !errors.Is(err, fiducial.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A message that cannot be one is refused before anything is given up.
+func TestRunRefusesWhatIsNoInput(t *testing.T) {
+	h := &hooks{request: func(fiducial.Invocation, *llm.Request) (fiducial.RequestAnswer, error) { return fiducial.Pause{}, nil }}
+	l, _, err := fiducial.New(llmtest.NewScript(), fiducial.WithInterceptor(h)).Run(t.Context(), llm.UserText("go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Run(t.Context(), llm.UserText("fine"), llm.AssistantText("I am you"))
+	wantErr(t, err, fiducial.ErrState)
+	wantTexts(t, l.History(), "user: go")
+	out, err := l.Resume(t.Context())
+	wantReason(t, out, err, fiducial.Paused)
+}
+
+// A run that has input and no answer has not ended, whenever its process is lost.
+func TestMarksOfARun(t *testing.T) {
+	var got []journal.Mark
+	j := &marks{Journal: journal.NewMemory(), got: &got}
+	p := &probe{}
+	mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithJournal(j, "r")), "go")
+	for i, m := range got {
+		if last := i == len(got)-1; m.Ended != last || last != (m.Phase == "finished") {
+			t.Errorf("mark %d: %+v", i, m)
+		}
+	}
+}
+
+type marks struct {
+	journal.Journal
+	got *[]journal.Mark
+}
+
+func (m *marks) Acquire(ctx context.Context, run, owner string) (journal.Lease, error) {
+	l, err := m.Journal.Acquire(ctx, run, owner)
+	return &marksLease{l, m}, err
+}
+
+type marksLease struct {
+	journal.Lease
+	m *marks
+}
+
+func (l *marksLease) Append(ctx context.Context, state journal.Mark, bodies ...journal.Body) error {
+	if _, note := bodies[0].(journal.Note); !note || len(bodies) > 1 {
+		*l.m.got = append(*l.m.got, state)
+	}
+	return l.Lease.Append(ctx, state, bodies...)
+}
+
+// A notice that was asked for and had nothing to say is not asked for again when
+// the same generation goes on.
+func TestS117_EmptyNoticeIsAskedOnce(t *testing.T) {
+	asked, paused := 0, false
+	h := &hooks{request: func(fiducial.Invocation, *llm.Request) (fiducial.RequestAnswer, error) {
+		if paused {
+			return nil, nil
+		}
+		paused = true
+		return fiducial.Pause{}, nil
+	}}
+	l, _, err := fiducial.New(llmtest.NewScript(llmtest.Say("x")), fiducial.WithInterceptor(h),
+		fiducial.WithNotice(func(context.Context, []llm.Message) (string, error) { asked++; return "", nil })).Run(t.Context(), llm.UserText("go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := l.Resume(t.Context())
+	wantReason(t, out, err, fiducial.Finished)
+	equal(t, "asked", asked, 1)
+}
+
+// E-89: a client that cannot honour a setting says so at the lock.
+func TestE89_SettingsAreChecked(t *testing.T) {
+	k := 5
+	_, err := fiducial.New(picky{llmtest.NewScript()}, fiducial.WithSettings(llm.Settings{TopK: &k})).Lock()
+	wantErr(t, err, fiducial.ErrConfig)
+	if !strings.Contains(err.Error(), "top_k") {
+		t.Error(err)
+	}
+	if _, err := fiducial.New(picky{llmtest.NewScript()}).Lock(); err != nil {
+		t.Error(err)
+	}
+}
+
+type picky struct{ *llmtest.Script }
+
+func (picky) Check(s llm.Settings) []string {
+	if s.TopK != nil {
+		return []string{"top_k"}
+	}
+	return nil
+}
+
+// E-160: what is no part of the reply is shown and changes nothing.
+func TestE160_StreamEvents(t *testing.T) {
+	ev := &events{}
+	model := llmtest.NewScript(llmtest.Break(nil, llm.Unhandled{Type: "ping"}, llm.BlockStart{}, llm.BlockDelta{Text: "x"}, llm.Failover{}, llm.BlockStop{}, llm.Finish{Stop: llm.StopEndTurn}))
+	_, out := mustRun(t, fiducial.New(model, fiducial.WithEvents(ev)), "go")
+	equal(t, "answer", out.Text(), "x")
+	equal(t, "shown", count[fiducial.StreamEvent](ev), 2)
+}
+
+// What a provider said of a history that was cut is forgotten, in the next process
+// too.
+func TestEstimatesAfterACut(t *testing.T) {
+	j := journal.NewMemory()
+	usage := llmtest.ReplyUsage(llm.AssistantText("x"), llm.Usage{Input: llm.N(77)})
+	l, _ := mustRun(t, fiducial.New(llmtest.NewScript(usage), fiducial.WithJournal(j, "r")), "go")
+	equal(t, "measured", l.Estimate(1), fiducial.Estimate{Tokens: 77, Source: fiducial.EstimateMeasured})
+	_ = l.Close(t.Context())
+	l = mustLock(t, fiducial.New(llmtest.NewScript(), fiducial.WithJournal(j, "r")))
+	if err := l.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "measured, elsewhere", l.Estimate(1), fiducial.Estimate{Tokens: 77, Source: fiducial.EstimateMeasured})
+	eng, err := l.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(eng.Truncate(t.Context(), 1), eng.Append(t.Context(), llm.UserText("y"))); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "cut", eng.Estimate(1).Source, fiducial.EstimateNoData)
+	_ = eng.Close(t.Context())
+	eng = fiducial.New(llmtest.NewScript(), fiducial.WithJournal(j, "r"))
+	if err := eng.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "cut, elsewhere", eng.Estimate(1).Source, fiducial.EstimateNoData)
+	wantTexts(t, eng.History(), "user: go", "user: y")
+}
+
+// Results that hold nothing to leave out are no candidates (E-180).
+func TestE180_Candidates(t *testing.T) {
+	ev := &events{}
+	small := tool.Must(tool.New("small", "", func(context.Context, noArgs) (string, error) { return "s", nil }))
+	calls := func(id string, tokens int64, names ...string) llmtest.Turn {
+		m := llm.AssistantCalls()
+		for i, n := range names {
+			m.Parts = append(m.Parts, llm.Call{ID: id + string(rune('a'+i)), Name: n})
+		}
+		return llmtest.ReplyUsage(m, llm.Usage{Input: llm.N(tokens)})
+	}
+	model := llmtest.NewScript(calls("1", 50, "small", "read", "small"), calls("2", 1200, "read"), llmtest.Say("x"))
+	mustRun(t, fiducial.New(model, fiducial.WithTools(small, bulky(4000)), fiducial.WithEvents(ev), fiducial.WithPruning(fiducial.PruneConfig{Protect: 900, Minimum: 1})), "go")
+	last := fiducial.PruneDecision{}
+	for _, e := range ev.all {
+		if d, ok := e.Data.(fiducial.PruneEvaluated); ok {
+			last = d.Decision
+		}
+	}
+	equal(t, "decision", last, fiducial.PruneDecision{Fired: true, Candidates: 1, Savings: 1000, Mark: 4})
+}
+
+// The cache audit knows when pruning, or a long reach back, is the cause.
+func TestCacheAuditCauses(t *testing.T) {
+	causes := func(ev *events) (out []fiducial.CacheCause) {
+		for _, e := range ev.all {
+			if m, ok := e.Data.(fiducial.CacheMiss); ok {
+				out = append(out, m.Cause)
+			}
+		}
+		return out
+	}
+	turn := func(id string, input, read int64, names ...string) llmtest.Turn {
+		m := llm.AssistantCalls()
+		for i, n := range names {
+			m.Parts = append(m.Parts, llm.Call{ID: id + string(rune('a'+i)), Name: n})
+		}
+		return llmtest.ReplyUsage(m, llm.Usage{Input: llm.N(input), CacheRead: llm.N(read)})
+	}
+	done := llmtest.ReplyUsage(llm.AssistantText("x"), llm.Usage{Input: llm.N(5000), CacheRead: llm.N(0)})
+	ev := &events{}
+	mustRun(t, fiducial.New(llmtest.NewScript(turn("1", 3000, 0, "read"), turn("2", 4000, 3000, "read"), done), fiducial.WithTools(bulky(4000)),
+		fiducial.WithEvents(ev), fiducial.WithPruning(fiducial.PruneConfig{Protect: 100, Minimum: 1000})), "go")
+	equal(t, "pruned", causes(ev), []fiducial.CacheCause{fiducial.CachePruned})
+	ev = &events{}
+	mustRun(t, fiducial.New(llmtest.NewScript(turn("1", 3000, 0, slices.Repeat([]string{"read"}, 11)...), done), fiducial.WithTools(bulky(1)), fiducial.WithEvents(ev)), "go")
+	equal(t, "look-back", causes(ev), []fiducial.CacheCause{fiducial.CacheLookBack})
+}
