@@ -288,6 +288,11 @@ func TestLoopGuard(t *testing.T) {
 	equal(t, "told", told, 1)
 	paired(t, model)
 
+	spaced := func(args string) llmtest.Turn { return llmtest.Call("look", args) }
+	model = llmtest.NewScript(spaced(`{"a":1.0,"b":"x"}`), spaced(`{ "b":"x", "a":1.0 }`), spaced("{\"a\":1.0,\n\"b\":\"x\"}"), spaced(`{"b":"x","a":1.0}`))
+	_, out = mustRun(t, fiducial.New(model, fiducial.WithTools(p.tool("look"))), "go")
+	equal(t, "limit when only white space and order differ", out.Limit, fiducial.LimitLoop)
+
 	n := 0
 	p = &probe{do: func(context.Context, tool.Call) (tool.Output, error) {
 		n++

@@ -1,7 +1,9 @@
 package fiducial
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
@@ -45,7 +47,7 @@ func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
 		return false
 	}
 	for i, a := range calls1.Calls() {
-		if b := callAt(calls2, i); a.Name != b.Name || a.Args != b.Args {
+		if b := callAt(calls2, i); a.Name != b.Name || !sameArgs(a.Args, b.Args) {
 			return false
 		}
 	}
@@ -57,6 +59,24 @@ func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
 		}
 	}
 	return true
+}
+
+// sameArgs reports whether two texts of arguments say the same: white space and
+// the order of keys make no other call.
+func sameArgs(a, b string) bool {
+	return a == b || canonical(a) == canonical(b)
+}
+
+// canonical is the same for the same JSON value, numbers by their digits. What is no
+// JSON stays as it is.
+func canonical(args string) string {
+	var v any
+	dec := json.NewDecoder(strings.NewReader(args))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.More() {
+		return args
+	}
+	return string(mustJSON(v))
 }
 
 func callAt(m llm.Message, ordinal int) llm.Call {
