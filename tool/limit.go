@@ -19,7 +19,7 @@ func (c Cut) String() string {
 	return fmt.Sprintf("the output of %s was cut from %d to %d bytes; the limit is %d", c.Tool, c.Before, c.After, c.Limit)
 }
 
-const cutNote = "\n\n[%d bytes of output are left out here; ask for less, or for a part]"
+const cutNote = "\n\n[truncated: %d bytes of output are left out here; ask for less, or for a part]"
 
 // reserve is the room that the note takes at most: as if the number had 20
 // digits (E-116).

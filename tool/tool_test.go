@@ -307,7 +307,7 @@ func TestTimeLimit(t *testing.T) {
 // E-112 to E-118: exact sizes of a cut.
 func TestE112_OutputLimits(t *testing.T) {
 	note := func(n int) string {
-		return fmt.Sprintf("\n\n[%d bytes of output are left out here; ask for less, or for a part]", n)
+		return fmt.Sprintf("\n\n[truncated: %d bytes of output are left out here; ask for less, or for a part]", n)
 	}
 	reserve := len(note(1)) + 19
 	for _, c := range []struct {
