@@ -121,7 +121,7 @@ func TestE126_EmptyAndMalformedArguments(t *testing.T) {
 		want []string // parts of each result
 	}{
 		{reply(llm.StopToolUse, "", " \n"), 2, []string{"success", "success"}},
-		{reply(llm.StopToolUse, `{"a":`), 0, []string{"error=the arguments of look are not a JSON object"}},
+		{reply(llm.StopToolUse, `{"a":`), 0, []string{`error=the arguments of look are not a JSON object: unexpected EOF, in "{\"a\":". The tool was not run. Expected: {"type":"object"`}},
 		{reply(llm.StopToolUse, `[1]`, `null`, `7`), 0, []string{"an array was given", "null was given", "a number was given"}},
 		{reply(llm.StopToolUse, `{} {}`), 0, []string{"text after the value"}},
 		{reply(llm.StopMaxTokens, "{}", ""), 1, []string{"success", "cut off inside this call"}},

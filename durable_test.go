@@ -148,6 +148,27 @@ func TestS90_RunIsRefusedWhileBehind(t *testing.T) {
 	f.failAt = 0
 	out, err := l.Resume(t.Context())
 	c.wantWhole(t, l, out, err)
+
+	fails := 3 // the reply
+	p := &probe{}
+	calls := 0
+	l = mustLock(t, fiducial.New(llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithCheckpoint(func(machine.Checkpoint) error {
+		if calls++; calls == fails {
+			return errDisk
+		}
+		return nil
+	})))
+	_, err = l.Run(t.Context(), llm.UserText("go"))
+	wantErr(t, err, errDisk)
+	_, err = l.Run(t.Context(), llm.UserText("other"))
+	wantErr(t, err, fiducial.ErrBusy)
+	if err := l.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err = l.Run(t.Context(), llm.UserText("other")) // stored, it may be given up
+	wantReason(t, out, err, fiducial.Finished)
+	equal(t, "runs", p.count(), 0)
+	sendable(t, l.History())
 }
 
 // An append whose outcome is unknown is settled by reading: what was stored counts

@@ -47,4 +47,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/fiducial-dev/fiducial => ../
+replace github.com/fiducial-dev/fiducial => ..
