@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools)
 	}
 	for next := 0; next < len(b.calls); {
 		if ctx.Err() != nil { // S-106: cancelled before dispatch
-			return b.close(ctx)
+			return b.close()
 		}
 		if reason, ok := r.inbox.asked(); ok {
 			return r.pauseNow(ctx, reason)
@@ -66,7 +67,7 @@ func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools)
 		next = to
 	}
 	if ctx.Err() != nil {
-		return b.close(ctx)
+		return b.close()
 	}
 	// Every call was answered, and yet the machine waits: it must not happen.
 	return r.fail(fail(KindState, r.op, nil, "a batch has calls that nobody answers"))
@@ -285,7 +286,7 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 	case errors.Is(context.Cause(ctx), errLost):
 		return b.fail(fail(KindFenced, b.run.op, errLost, "")) // nothing more is written here
 	case ctx.Err() != nil:
-		return b.close(ctx)
+		return b.close()
 	}
 	return stopped
 }
@@ -347,7 +348,7 @@ func (b *batch) afterCall(ctx context.Context, s *slot, res llm.Result) *exit {
 
 // close ends the batch by force after a cancel: what was not started is not run,
 // what does not answer is unknown (S-107, S-108).
-func (b *batch) close(ctx context.Context) *exit {
+func (b *batch) close() *exit {
 	if p, ok := b.state.Pending(); !ok || p.Op != b.op || b.state.Phase() != machine.PhaseTools {
 		return nil // the last result came in time; the boundary cancels (S-109)
 	}
@@ -381,10 +382,9 @@ func (b *batch) input(ordinal int, call llm.Call) (input []byte, refusal string)
 	}
 	if err != nil {
 		refusal := err.Error() + ". The tool was not run."
-		for _, spec := range b.lock.tools {
-			if spec.Name == call.Name && len(spec.Schema) > 0 {
-				refusal += fmt.Sprintf(" Expected: %s", spec.Schema)
-			}
+		i := slices.IndexFunc(b.lock.tools, func(t llm.Tool) bool { return t.Name == call.Name })
+		if i >= 0 && len(b.lock.tools[i].Schema) > 0 {
+			refusal += fmt.Sprintf(" Expected: %s", b.lock.tools[i].Schema)
 		}
 		return nil, refusal
 	}

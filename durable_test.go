@@ -243,6 +243,7 @@ func TestE27_KillBehindEveryRecord(t *testing.T) {
 					}
 				case machine.Settled:
 					settled[fmt.Sprintf("r/%d/%d", in.Op, in.Ordinal)] = true
+				default:
 				}
 				if _, err := st.Step(s.Input); err != nil {
 					t.Fatal(err)

@@ -366,10 +366,9 @@ func (r *run) afterReply(ctx context.Context, op machine.OperationID) *exit {
 
 // review asks the hooks about the last reply.
 func (r *run) review(ctx context.Context) *exit {
-	history := r.state.History()
-	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Role == llm.RoleAssistant {
-			return r.afterResponse(ctx, history[i])
+	for _, m := range slices.Backward(r.state.History()) {
+		if m.Role == llm.RoleAssistant {
+			return r.afterResponse(ctx, m)
 		}
 	}
 	return nil

@@ -191,7 +191,7 @@ func (l *flakyLease) Append(ctx context.Context, state journal.Mark, bodies ...j
 			err = errDisk
 		}
 		if errors.Is(err, journal.ErrUncertain) {
-			_ = l.Lease.Release(ctx)
+			_ = l.Release(ctx)
 		}
 		return err
 	}

@@ -431,7 +431,9 @@ func TestS124_RetryLimits(t *testing.T) {
 		"server wait > cap":  {[]llmtest.Turn{busy(31 * time.Second)}, fiducial.RetryPolicy{}, 1, 0, isWait},
 		"server wait > rest": {[]llmtest.Turn{busy(20 * time.Second), busy(20 * time.Second)}, fiducial.RetryPolicy{Total: 30 * time.Second}, 2, 20 * time.Second, isWait},
 		"an attempt that hangs": {
-			[]llmtest.Turn{busy(time.Second), llmtest.Wait()}, fiducial.RetryPolicy{Total: 10 * time.Second}, 2, 10 * time.Second,
+			[]llmtest.Turn{busy(time.Second), llmtest.Wait()},
+			fiducial.RetryPolicy{Total: 10 * time.Second},
+			2, 10 * time.Second,
 			func(err error) bool { return llm.ClassOf(err) == llm.ClassTimeout },
 		},
 		"large base": {slices.Repeat([]llmtest.Turn{busy(0)}, 9), fiducial.RetryPolicy{Base: 1 << 62, Jitter: full}, 4, 90 * time.Second, isOverloaded},
@@ -527,8 +529,11 @@ func TestSecretsAreMasked(t *testing.T) {
 		return tool.Output{Summary: "s hunter2", Content: "c hunter2"}, nil
 	}
 	reply := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopToolUse, Parts: []llm.Part{
-		llm.Thinking{Text: "hunter2", Opaque: llm.Opaque{Vendor: "v", Data: []byte(`"sig"`)}}, llm.Thinking{Text: "is hunter2"},
-		llm.Text{Text: "say hunter2"}, llm.Call{ID: "1", Name: "look", Args: `{"x":"hunter2"}`}, llm.Call{ID: "2", Name: "look", Args: `{}`},
+		llm.Thinking{Text: "hunter2", Opaque: llm.Opaque{Vendor: "v", Data: []byte(`"sig"`)}},
+		llm.Thinking{Text: "is hunter2"},
+		llm.Text{Text: "say hunter2"},
+		llm.Call{ID: "1", Name: "look", Args: `{"x":"hunter2"}`},
+		llm.Call{ID: "2", Name: "look", Args: `{}`},
 	}}
 	h := &hooks{after: func(fiducial.Invocation, llm.Message) (fiducial.ResponseAnswer, error) {
 		return fiducial.ContinueWith{Messages: []llm.Message{llm.UserText("hook hunter2")}}, nil

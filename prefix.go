@@ -21,7 +21,7 @@ type lock struct {
 	n       int // messages of the history
 	digest  string
 	base    []llm.Message // the n messages, as last seen in the history
-	print   fingerprint   // of tools and base
+	holds   fingerprint   // of tools and base
 	release func()
 }
 
@@ -64,7 +64,7 @@ func (c *core) commitPrefix(op string) (err error) {
 		c.audit.forget(CacheToolsChanged)
 	}
 	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
-	c.lock.print.take(specs, history)
+	c.lock.holds.take(specs, history)
 	c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
 	return nil
 }
@@ -95,7 +95,7 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with", stored.N)
 	}
 	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
-	l.print.take(l.tools, l.base)
+	l.holds.take(l.tools, l.base)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (l *lock) verify(req *llm.Request, edited bool) error {
 	}
 	prefix := req.Messages[:l.n]
 	if edited {
-		if !l.print.matches(req.Tools, prefix) {
+		if !l.holds.matches(req.Tools, prefix) {
 			return fail(KindPrefix, op, nil, "a tool or a message of the committed prefix was changed")
 		}
 		return nil

@@ -165,8 +165,10 @@ func TestE178_Borders(t *testing.T) {
 // process, so that the first request there is what the cache knows.
 func TestPruningAcrossProcesses(t *testing.T) {
 	j := journal.NewMemory()
-	first := []llm.Message{llm.UserText("a"), llm.AssistantCalls(llm.Call{ID: "0", Name: "read"}),
-		llm.ToolResults(llm.Result{CallID: "0", Name: "read", Status: llm.StatusSuccess, Summary: "old", Content: strings.Repeat("z", 9000)})}
+	first := []llm.Message{
+		llm.UserText("a"), llm.AssistantCalls(llm.Call{ID: "0", Name: "read"}),
+		llm.ToolResults(llm.Result{CallID: "0", Name: "read", Status: llm.StatusSuccess, Summary: "old", Content: strings.Repeat("z", 9000)}),
+	}
 	opts := []fiducial.Option{fiducial.WithTools(bulky(4000)), fiducial.WithJournal(j, "r"), fiducial.WithLoopGuard(0), fiducial.WithPruning(fiducial.PruneConfig{Protect: 100, Minimum: 1500})}
 	model := llmtest.NewScript(meteredCall(1, 2500), meteredCall(2, 3500), meteredCall(3, 4500), meteredCall(4, 3500), llmtest.ReplyUsage(llm.AssistantText("x"), llm.Usage{Input: llm.N(4500)}))
 	l, out, err := fiducial.New(model, append(opts, fiducial.WithHistory(first...), fiducial.WithTurnLimit(4))...).Run(t.Context(), llm.UserText("go"))

@@ -151,7 +151,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 
 func (r *run) do(ctx context.Context, in []llm.Message) exit {
 	r.emit(RunStarted{Resumed: r.op == "resume"})
-	if err := r.core.open(ctx, r.op); err != nil {
+	if err := r.open(ctx, r.op); err != nil {
 		return r.failed(err)
 	}
 	ctx, stop := r.watchLease(ctx)
@@ -164,7 +164,7 @@ func (r *run) do(ctx context.Context, in []llm.Message) exit {
 	defer endCalls(nil)
 	defer r.bench.close()
 	r.bench.end = endCalls
-	if err := r.core.mend(r.op); err != nil {
+	if err := r.mend(r.op); err != nil {
 		return r.failed(err)
 	}
 	if r.op == "resume" {

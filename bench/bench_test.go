@@ -1,11 +1,11 @@
-package main
+package bench
 
 import (
 	"fmt"
 	"testing"
 )
 
-// BenchmarkRound is main's table as Go benchmarks, for benchstat.
+// BenchmarkRound is the table of Run as Go benchmarks, for benchstat.
 func BenchmarkRound(b *testing.B) {
 	for _, c := range contenders {
 		for _, calls := range []int{1, 4} {

@@ -1,8 +1,9 @@
-package main
+package bench
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/fiducial-dev/fiducial"
@@ -21,7 +22,7 @@ func (pauseThird) PreTool(_ context.Context, inv fiducial.Invocation, _ *llm.Cal
 }
 
 // pausedRuns tells what a run takes up that waits before its third call.
-func pausedRuns(ctx context.Context, n int) error {
+func pausedRuns(ctx context.Context, w io.Writer, n int) error {
 	for _, stored := range []bool{false, true} {
 		server, err := tool.NewServer(tool.Must(tool.New("add", "Adds.", func(_ context.Context, in addArgs) (string, error) {
 			return fmt.Sprint(in.A + in.B), nil
@@ -52,7 +53,7 @@ func pausedRuns(ctx context.Context, n int) error {
 		if stored {
 			where = "with its records in the journal in memory"
 		}
-		fmt.Printf("\n%d runs that are paused before their third call, %s: %d bytes each, %d goroutines in all.\n", n, where, int(took)/n, runtime.NumGoroutine())
+		fmt.Fprintf(w, "\n%d runs that are paused before their third call, %s: %d bytes each, %d goroutines in all.\n", n, where, int(took)/n, runtime.NumGoroutine())
 		runtime.KeepAlive(held)
 		runtime.KeepAlive(models)
 	}

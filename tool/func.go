@@ -110,7 +110,7 @@ func (f *function[In, Out]) Run(ctx context.Context, call Call) (Output, error) 
 	if err := f.check.decode(call.Input, &in); err != nil {
 		return Output{}, err
 	}
-	out, err := f.fn(&callContext{ctx, call}, in)
+	out, err := f.fn(withCall(ctx, call), in)
 	if err != nil {
 		return Output{}, err
 	}

@@ -111,6 +111,8 @@ type callContext struct {
 	call            Call
 }
 
+func withCall(ctx context.Context, call Call) context.Context { return &callContext{ctx, call} }
+
 func (c *callContext) Value(key any) any {
 	if _, ok := key.(callKey); ok {
 		return &c.call

@@ -1,13 +1,12 @@
-// Bench compares what a round of an agent costs: a reply with calls, the calls, and
-// their results. It runs all contenders side by side, in one process, and prints
-// markdown: GOWORK=off go run . It is for Unix, because it asks for CPU time.
-package main
+// Package bench compares what a round of an agent costs: a reply with calls, the
+// calls, and their results. It runs all contenders side by side, in one process. It
+// is for Unix, because it asks for CPU time.
+package bench
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
+	"io"
 	"runtime"
 	"syscall"
 	"time"
@@ -29,27 +28,24 @@ var contenders = []contender{
 	{"eino react", einos},
 }
 
-func main() {
-	rounds := flag.Int("rounds", 20_000, "rounds to measure, for each figure and repetition")
-	reps := flag.Int("repetitions", 5, "repetitions; the best counts")
-	paused := flag.Int("paused", 10_000, "runs to pause")
-	flag.Parse()
-	if err := run(context.Background(), *rounds, *reps, *paused); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+// Options say how much is measured.
+type Options struct {
+	Rounds      int // for each figure and repetition
+	Repetitions int // of which the best counts
+	Paused      int // runs to pause
 }
 
-func run(ctx context.Context, total, reps, paused int) error {
-	fmt.Printf("%s, %s, %s/%s, %d cores\n\n", time.Now().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	fmt.Println("| a round of | T | N=10 | N=100 | N=1000 | growth 100 to 1000 | bytes | allocations |")
-	fmt.Println("|---|---|---|---|---|---|---|---|")
+// Run measures and writes markdown.
+func Run(ctx context.Context, w io.Writer, o Options) error {
+	fmt.Fprintf(w, "%s, %s, %s/%s, %d cores\n\n", time.Now().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintln(w, "| a round of | T | N=10 | N=100 | N=1000 | growth 100 to 1000 | bytes | allocations |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|---|---|")
 	for _, calls := range []int{1, 4} {
 		for _, c := range contenders {
 			row := map[int]cost{}
 			for _, n := range []int{10, 100, 1000} {
-				for range reps {
-					got, err := measure(ctx, c, n, calls, max(total/n, 1))
+				for range o.Repetitions {
+					got, err := measure(ctx, c, n, calls, max(o.Rounds/n, 1))
 					if err != nil {
 						return fmt.Errorf("%s, N=%d, T=%d: %w", c.name, n, calls, err)
 					}
@@ -57,14 +53,14 @@ func run(ctx context.Context, total, reps, paused int) error {
 				}
 			}
 			growth := float64(row[1000].cpu)/float64(row[100].cpu) - 1
-			fmt.Printf("| %s | %d | %s | %s | %s | %+.2f | %d | %d |\n", c.name, calls,
+			fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %+.2f | %d | %d |\n", c.name, calls,
 				us(row[10].cpu), us(row[100].cpu), us(row[1000].cpu), growth, row[100].bytes, row[100].allocs)
 		}
 	}
-	fmt.Printf("\nT is the calls of a round, N the rounds of a run. Times are CPU time of the process, the set-up of agent and tool\n" +
-		"left out, the best of several; bytes and allocations are those of N=100. Every run checks that each call ran once\n" +
+	fmt.Fprintf(w, "\nT is the calls of a round, N the rounds of a run. Times are CPU time of the process, the set-up of agent and tool\n"+
+		"left out, the best of several; bytes and allocations are those of N=100. Every run checks that each call ran once\n"+
 		"and that every result reached the model. The peers run without streaming, which is the cheaper of their ways.\n")
-	return pausedRuns(ctx, paused)
+	return pausedRuns(ctx, w, o.Paused)
 }
 
 type cost struct {
