@@ -60,6 +60,7 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 	var units []*unit
 	for _, p := range pkgs {
 		if reportBroken(p, dir, r) {
+			reportUnreadable(p, r)
 			continue
 		}
 		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs}
@@ -135,6 +136,16 @@ func reportBroken(p *packages.Package, dir string, r *reporter) bool {
 		r.atPosition(token.Position{Filename: p.PkgPath}, "the package has no Go files for this platform")
 	}
 	return broken
+}
+
+// reportUnreadable reports what is wrong with the directives of a broken package
+// in themselves.
+func reportUnreadable(p *packages.Package, r *reporter) {
+	for _, f := range p.Syntax {
+		for _, group := range f.Comments {
+			read(group, r)
+		}
+	}
 }
 
 func firstLine(s string) string {

@@ -14,6 +14,7 @@ import (
 // A toolset is what one file is generated from: a marked type with its methods.
 type toolset struct {
 	name     string // of the type
+	pos      token.Pos
 	receiver string
 	file     *ast.File
 	methods  []method
@@ -60,11 +61,10 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 	var sets []toolset
 	for _, t := range m.types {
 		name := t.spec.Name.Name
-		checkType(u, t, r)
-		if len(byType[name]) == 0 {
+		if checkType(u, t, r) && len(byType[name]) == 0 {
 			r.at(t.spec.Name.Pos(), "type %s has no method marked //fiducial:tool", name)
 		}
-		set := toolset{name: name, file: t.file, receiver: firstLetter(name)}
+		set := toolset{name: name, pos: t.spec.Name.Pos(), file: t.file, receiver: firstLetter(name)}
 		if i := slices.IndexFunc(byType[name], func(m markedMethod) bool { return receiverName(m) != "" }); i >= 0 {
 			set.receiver = receiverName(byType[name][i])
 		}
@@ -102,30 +102,32 @@ func firstLetter(name string) string {
 	return "x"
 }
 
-// checkType reports a marked type that cannot have tools.
-func checkType(u *unit, t markedType, r *reporter) {
+// checkType reports a marked type that cannot have tools. Its result is false when
+// the type could have no methods of its own.
+func checkType(u *unit, t markedType, r *reporter) bool {
 	name, pos := t.spec.Name.Name, t.spec.Name.Pos()
 	switch {
 	case t.spec.Assign.IsValid():
 		r.at(pos, "%s is an alias: mark the type that it stands for", name)
-		return
+		return false
 	case t.spec.TypeParams != nil:
 		r.at(pos, "%s has type parameters, which is not supported", name)
-		return
+		return true
 	case !t.spec.Name.IsExported():
 		r.at(pos, "type %s is not exported: its tools could not be had from other packages", name)
 	}
 	obj := u.namedType(name)
 	if obj == nil {
-		return // the compiler's error is reported
+		return false // the compiler's error is reported
 	}
 	named, ok := obj.Type().(*types.Named)
 	if !ok {
-		return
+		return false
 	}
 	switch u := named.Underlying().(type) {
 	case *types.Interface, *types.Pointer:
 		r.at(pos, "%s is no type that can have methods", name)
+		return false
 	case *types.Struct:
 		for f := range u.Fields() {
 			if f.Name() == "Tools" {
@@ -138,6 +140,7 @@ func checkType(u *unit, t markedType, r *reporter) {
 			r.at(f.Pos(), "type %s has a method Tools, and the generated method is called so", name)
 		}
 	}
+	return true
 }
 
 func reportSameNames(set toolset, marked []markedMethod, r *reporter) {
@@ -178,14 +181,14 @@ func (m *method) resolveParams(u *unit, sig *types.Signature, mm markedMethod, r
 		if p.kind != argument {
 			continue
 		}
-		p.optional = m.resolveParam(u, schemas, v, sig, r)
+		p.optional = m.resolveParam(u, schemas, v, sig, mm, r)
 		m.params[len(m.params)-1] = p
 	}
 	m.describe(mm, r)
 }
 
 // resolveParam adds an argument to the schema and reports whether it is optional.
-func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types.Signature, r *reporter) bool {
+func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types.Signature, mm markedMethod, r *reporter) bool {
 	last := sig.Params().At(sig.Params().Len() - 1)
 	switch {
 	case v.Name() == "" || v.Name() == "_":
@@ -200,7 +203,7 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 	_, optional := types.Unalias(v.Type()).(*types.Pointer)
 	s, err := schemas.parameter(v.Type())
 	if err != nil {
-		if !u.hasError(v) {
+		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) {
 			r.at(v.Pos(), "parameter %s of %s: %v", v.Name(), m.goName, err)
 		}
 		s = &schema{}
@@ -209,14 +212,10 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 	return optional
 }
 
-// hasError reports whether the compiler has something to say about the type of a
-// parameter, so that we need not.
-func (u *unit) hasError(v *types.Var) bool {
-	t, ok := types.Unalias(v.Type()).(*types.Basic)
-	return ok && t.Kind() == types.Invalid && slices.ContainsFunc(u.errors, func(e types.Error) bool {
-		return u.fset.Position(e.Pos).Filename == u.fset.Position(v.Pos()).Filename &&
-			u.fset.Position(e.Pos).Line == u.fset.Position(v.Pos()).Line
-	})
+// hasErrorAt reports whether the compiler has something to say about the source
+// from start to end, so that we need not.
+func (u *unit) hasErrorAt(start, end token.Pos) bool {
+	return slices.ContainsFunc(u.errors, func(e types.Error) bool { return start <= e.Pos && e.Pos < end })
 }
 
 // describe gives the arguments their descriptions.
@@ -273,7 +272,7 @@ func (m *method) resolveResults(u *unit, sig *types.Signature, mm markedMethod, 
 	case n == 0:
 		return
 	case n > 2 || n == 2 && !isError(results.At(1).Type()):
-		r.at(results.At(0).Pos(), "%s returns %s: a tool returns nothing, an error, a value, or a value and an error", m.goName, types.TypeString(results, types.RelativeTo(u.pkg)))
+		r.at(results.At(0).Pos(), "%s returns %s: a tool returns nothing, an error, a value, or a value and an error", m.goName, typeName(u.pkg, results))
 		return
 	case isError(results.At(n - 1).Type()):
 		m.fails = true
@@ -286,7 +285,7 @@ func (m *method) resolveResults(u *unit, sig *types.Signature, mm markedMethod, 
 		pos = results.At(0).Pos()
 	}
 	if why := unshowable(m.result); why != "" {
-		r.at(pos, "%s returns %s: %s", m.goName, types.TypeString(m.result, types.RelativeTo(u.pkg)), why)
+		r.at(pos, "%s returns %s: %s", m.goName, typeName(u.pkg, m.result), why)
 	}
 }
 
@@ -356,13 +355,4 @@ func writes(t types.Type, name string) bool {
 	obj, _, _ := types.LookupFieldOrMethod(t, true, nil, name)
 	f, ok := obj.(*types.Func)
 	return ok && f.Signature().Params().Len() == 0 && f.Signature().Results().Len() == 2
-}
-
-// fieldName is the name of an argument struct's field for a parameter.
-func fieldName(param string) string {
-	name := strings.TrimLeft(param, "_")
-	if name == "" || !unicode.IsLetter(rune(name[0])) {
-		name = "Arg" + name
-	}
-	return strings.ToUpper(name[:1]) + name[1:]
 }

@@ -3,23 +3,39 @@ package toolgen
 import (
 	"fmt"
 	"go/types"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// names hands out identifiers that nothing else uses.
+// names are identifiers that are taken.
 type names map[string]bool
 
-// namesOf knows what a package declares, what its files import under which name,
-// and what Go declares itself.
-func namesOf(u *unit) names {
+// take returns name, or name with the lowest number behind it that neither n nor
+// others have, and adds it to n.
+func (n names) take(name string, others ...names) string {
+	free := name
+	for i := 2; n[free] || slices.ContainsFunc(others, func(o names) bool { return o[free] }); i++ {
+		free = fmt.Sprintf("%s%d", name, i)
+	}
+	n[free] = true
+	return free
+}
+
+// declaredIn are the names that a package and Go itself declare.
+func declaredIn(u *unit) names {
 	n := names{"_": true}
-	for _, name := range types.Universe.Names() {
+	for _, name := range slices.Concat(types.Universe.Names(), u.pkg.Scope().Names()) {
 		n[name] = true
 	}
-	for _, name := range u.pkg.Scope().Names() {
-		n[name] = true
-	}
+	return n
+}
+
+// importedIn are the names under which the files of a package import others. The
+// package may not declare them.
+func importedIn(u *unit) names {
+	n := names{}
 	for _, f := range u.files {
 		if scope := u.info.Scopes[f]; scope != nil {
 			for _, name := range scope.Names() {
@@ -30,14 +46,29 @@ func namesOf(u *unit) names {
 	return n
 }
 
-// take returns name, or name with the lowest number that makes it free.
-func (n names) take(name string) string {
-	free := name
-	for i := 2; n[free]; i++ {
-		free = fmt.Sprintf("%s%d", name, i)
+// camel takes the underscores out of a name: get_some gives getSome.
+func camel(name string) string {
+	first, rest, _ := strings.Cut(strings.TrimLeft(name, "_"), "_")
+	var b strings.Builder
+	b.WriteString(first)
+	for part := range strings.SplitSeq(rest, "_") {
+		b.WriteString(upperFirst(part))
 	}
-	n[free] = true
-	return free
+	return b.String()
+}
+
+func upperFirst(name string) string {
+	_, size := utf8.DecodeRuneInString(name)
+	return strings.ToUpper(name[:size]) + name[size:]
+}
+
+// fieldName is the name of an argument struct's field for a parameter.
+func fieldName(param string) string {
+	name := upperFirst(camel(param))
+	if first, _ := utf8.DecodeRuneInString(name); !unicode.IsUpper(first) {
+		name = "Arg" + name
+	}
+	return name
 }
 
 // lowerCamel makes an exported identifier an unexported one: HTTPServer gives
@@ -50,5 +81,5 @@ func lowerCamel(name string) string {
 		}
 		runes[i] = unicode.ToLower(r)
 	}
-	return strings.TrimLeft(string(runes), "_")
+	return string(runes)
 }

@@ -22,17 +22,17 @@ type File struct {
 
 // render writes the files of a package.
 func render(u *unit, sets []toolset, r *reporter) ([]File, error) {
-	global := namesOf(u)
+	declared, imported := declaredIn(u), importedIn(u)
 	var files []File
 	for _, set := range sets {
-		w := writer{unit: u, set: set, global: global, imports: map[string]string{}, local: names{}}
+		w := writer{unit: u, set: set, declared: declared, imported: imported, imports: map[string]string{}, local: names{}}
 		data, err := w.file()
 		if err != nil {
 			return nil, err
 		}
 		path := filepath.Join(u.dir, fileName(u.fset, set))
 		if i := slices.IndexFunc(files, func(f File) bool { return f.Path == path }); i >= 0 {
-			r.at(set.file.Package, "the tools of two types would go to %s; rename one of them", filepath.Base(path))
+			r.at(set.pos, "the tools of two types would go to %s; rename one of them", filepath.Base(path))
 		}
 		files = append(files, File{Path: path, Data: data})
 	}
@@ -48,28 +48,29 @@ func fileName(fset *token.FileSet, set toolset) string {
 
 // A writer writes one file.
 type writer struct {
-	unit    *unit
-	set     toolset
-	global  names             // taken in the package
-	local   names             // taken in this file beside them
-	imports map[string]string // path to name
-	paths   []string          // of imports
-	body    bytes.Buffer
+	unit     *unit
+	set      toolset
+	declared names             // in the package, what is generated included
+	imported names             // by other files
+	local    names             // in this file
+	imports  map[string]string // path to name
+	paths    []string          // of imports
+	body     bytes.Buffer
 }
 
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(&w.body, format, args...) }
 
 func (w *writer) file() ([]byte, error) {
-	w.local[w.set.receiver] = true
+	w.set.receiver = w.free(w.set.receiver)
 	tool := w.importName(toolPath, "tool")
 	argNames := make([]string, len(w.set.methods))
 	schemaNames := make([]string, len(w.set.methods))
 	for i, m := range w.set.methods {
-		base := lowerCamel(w.set.name) + upperFirst(m.goName)
-		schemaNames[i] = w.global.take(base + "Schema")
+		base := lowerCamel(camel(w.set.name)) + upperFirst(camel(m.goName))
+		schemaNames[i] = w.declared.take(base+"Schema", w.imported, w.local)
 		argNames[i] = "struct{}"
 		if len(m.schema.props) > 0 {
-			argNames[i] = w.global.take(base + "Args")
+			argNames[i] = w.declared.take(base+"Args", w.imported, w.local)
 			w.argStruct(argNames[i], m)
 		}
 		w.printf("const %s = `%s`\n\n", schemaNames[i], m.schema.json())
@@ -174,28 +175,15 @@ func traits(d toolDirective) string {
 	return strings.Join(list, ", ")
 }
 
-// free is a name for a variable of the file.
-func (w *writer) free(name string) string {
-	free := name
-	for i := 2; w.global[free] || w.local[free]; i++ {
-		free = name + strconv.Itoa(i)
-	}
-	w.local[free] = true
-	return free
-}
+// free is a name for something local to the file.
+func (w *writer) free(name string) string { return w.local.take(name, w.declared) }
 
 // importName imports a package, once, and returns its name in this file.
 func (w *writer) importName(path, name string) string {
 	if as, ok := w.imports[path]; ok {
 		return as
 	}
-	// What other files of the package import under this name does not disturb.
-	taken := w.unit.pkg.Scope().Lookup(name) != nil || types.Universe.Lookup(name) != nil
-	as := name
-	if taken || w.local[name] {
-		as = w.free(name)
-	}
-	w.local[as] = true
+	as := w.free(name)
 	w.imports[path] = as
 	w.paths = append(w.paths, path)
 	return as
@@ -235,13 +223,6 @@ func (w *writer) writeImports(out *bytes.Buffer) {
 }
 
 func lastElement(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
-func upperFirst(name string) string {
-	for i, r := range name {
-		return strings.ToUpper(string(r)) + name[i+len(string(r)):]
-	}
-	return name
-}
 
 // quoteLines writes a string with a line of source for each of its lines.
 func quoteLines(s string) string {

@@ -2,6 +2,7 @@ package toolgen
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -30,9 +31,19 @@ const (
 )
 
 // An unsupported says why a type has no schema. It names the way to it.
-type unsupported struct{ path, why string }
+type unsupported struct {
+	path, why string
+	unknown   bool // the compiler does not know it either
+}
 
-func (e *unsupported) Error() string { return e.why + cmp.Or(e.path, "") }
+func (e *unsupported) Error() string { return e.why + e.path }
+
+func isUnknown(err error) bool {
+	e, ok := errors.AsType[*unsupported](err)
+	return ok && e.unknown
+}
+
+var errTooBig = errors.New("the type is too big for a schema")
 
 func no(format string, args ...any) error {
 	return &unsupported{why: fmt.Sprintf(format, args...)}
@@ -51,7 +62,7 @@ func (m *mapper) schema(t types.Type) (*schema, error) {
 		return nil, no("type %s contains itself", m.name(t))
 	}
 	if m.size++; len(m.open) > maxDepth || m.size > maxSize {
-		return nil, no("the type is too big for a schema")
+		return nil, errTooBig
 	}
 	m.open = append(m.open, t)
 	defer func() { m.open = m.open[:len(m.open)-1] }()
@@ -149,7 +160,7 @@ func (m *mapper) basic(t types.Type, b *types.Basic) (*schema, error) {
 		return integer(0, math.MaxUint32), nil
 	}
 	if b.Kind() == types.Invalid {
-		return nil, no("the type is not known to the compiler")
+		return nil, &unsupported{why: "the type is not known to the compiler", unknown: true}
 	}
 	return nil, no("JSON has no form for type %s", m.name(t))
 }
@@ -204,9 +215,11 @@ func (m *mapper) constants(t *types.Named) []string {
 }
 
 // name is how a message writes a type: with the packages' names.
-func (m *mapper) name(t types.Type) string {
+func (m *mapper) name(t types.Type) string { return typeName(m.pkg, t) }
+
+func typeName(within *types.Package, t types.Type) string {
 	return types.TypeString(t, func(p *types.Package) string {
-		if p == m.pkg {
+		if p == within {
 			return ""
 		}
 		return p.Name()
@@ -215,8 +228,8 @@ func (m *mapper) name(t types.Type) string {
 
 // within adds the way to a type to the reason why it has no schema.
 func within(err error, where, what string) error {
-	if e, ok := err.(*unsupported); ok { //nolint:errorlint // made here, never wrapped
-		return &unsupported{path: ", " + where + " " + what + e.path, why: e.why}
+	if e, ok := errors.AsType[*unsupported](err); ok {
+		return &unsupported{path: ", " + where + " " + what + e.path, why: e.why, unknown: e.unknown}
 	}
 	return err
 }

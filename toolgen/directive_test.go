@@ -1,0 +1,90 @@
+package toolgen
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestSnake(t *testing.T) {
+	for _, tt := range []struct{ name, want string }{
+		{"Read", "read"}, {"ReadFile", "read_file"}, {"HTTPServer", "http_server"}, {"ServeHTTP", "serve_http"},
+		{"ReadURL2", "read_url2"}, {"ID3Tag", "id3_tag"}, {"X", "x"}, {"XY", "xy"}, {"ReadAFile", "read_a_file"},
+		{"Read_All", "read_all"}, {"Read__all", "read_all"}, {"_Read", "_read"}, {"readAll", "read_all"}, {"Größe", "größe"}, {"", ""},
+	} {
+		if got := snake(tt.name); got != tt.want {
+			t.Errorf("snake(%q) = %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestParseDirective(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want directive
+	}{
+		{"//fiducial:tools", toolsDirective{}},
+		{"//fiducial:tools \t", toolsDirective{}},
+		{"//fiducial:tool", toolDirective{}},
+		{"//fiducial:tool exclusive name=Read-file_2  readonly\tidempotent", toolDirective{"Read-file_2", true, true, true}},
+		{"//fiducial:arg path  where it is, \"quoted\" ", argDirective{name: "path", text: `where it is, "quoted"`, nameCol: 15}},
+	} {
+		got, err := parseDirective(tt.line)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: got %+v, %v; want %+v", tt.line, got, err, tt.want)
+		}
+	}
+}
+
+func TestFieldName(t *testing.T) {
+	for _, tt := range []struct{ param, want string }{
+		{"path", "Path"}, {"maxLines", "MaxLines"}, {"max_lines", "MaxLines"}, {"_path", "Path"}, {"_1", "Arg1"}, {"__", "Arg"},
+	} {
+		if got := fieldName(tt.param); got != tt.want {
+			t.Errorf("fieldName(%q) = %q, want %q", tt.param, got, tt.want)
+		}
+	}
+}
+
+// FuzzDirective: no comment makes the parser panic; what it takes is what the
+// rules allow, and what it refuses it points at.
+func FuzzDirective(f *testing.F) {
+	for _, s := range []string{
+		"", "tools", "tool", "tool name=a readonly", "arg path text", "arg path", "arg", "tool name=", "tool =", "tools x", "tööl", " tool",
+		"arg \u00a0 x", "tool name=a name=b", "arg \xff x",
+	} {
+		f.Add(s)
+	}
+	option := regexp.MustCompile(`^(name=[a-zA-Z_][a-zA-Z0-9_-]*|readonly|idempotent|exclusive)$`)
+	f.Fuzz(func(t *testing.T, rest string) {
+		line := prefix + rest
+		d, err := parseDirective(line)
+		if err != nil {
+			if err.col < 0 || err.col > len(line) || err.message == "" {
+				t.Errorf("%q: column %d of %d, message %q", line, err.col, len(line), err.message)
+			}
+			return
+		}
+		words := strings.Fields(line)
+		switch d := d.(type) {
+		case toolsDirective:
+			if len(words) != 1 {
+				t.Errorf("%q was taken", line)
+			}
+		case toolDirective:
+			for _, w := range words[1:] {
+				if !option.MatchString(w) {
+					t.Errorf("%q was taken with %q", line, w)
+				}
+			}
+		case argDirective:
+			if utf8.ValidString(line) && (d.name != words[1] || line[d.nameCol:d.nameCol+len(d.name)] != d.name || strings.Fields(d.text)[0] != words[2]) {
+				t.Errorf("%q gave %+v", line, d)
+			}
+		}
+		if !isSpaced("// " + strings.TrimPrefix(line, "//")) {
+			t.Errorf("%q with a space is not noticed", line)
+		}
+	})
+}
