@@ -9,9 +9,21 @@ import (
 
 func TestSnake(t *testing.T) {
 	for _, tt := range []struct{ name, want string }{
-		{"Read", "read"}, {"ReadFile", "read_file"}, {"HTTPServer", "http_server"}, {"ServeHTTP", "serve_http"},
-		{"ReadURL2", "read_url2"}, {"ID3Tag", "id3_tag"}, {"X", "x"}, {"XY", "xy"}, {"ReadAFile", "read_a_file"},
-		{"Read_All", "read_all"}, {"Read__all", "read_all"}, {"_Read", "_read"}, {"readAll", "read_all"}, {"Größe", "größe"}, {"", ""},
+		{"Read", "read"},
+		{"ReadFile", "read_file"},
+		{"HTTPServer", "http_server"},
+		{"ServeHTTP", "serve_http"},
+		{"ReadURL2", "read_url2"},
+		{"ID3Tag", "id3_tag"},
+		{"X", "x"},
+		{"XY", "xy"},
+		{"ReadAFile", "read_a_file"},
+		{"Read_All", "read_all"},
+		{"Read__all", "read_all"},
+		{"_Read", "_read"},
+		{"readAll", "read_all"},
+		{"Größe", "größe"},
+		{"", ""},
 	} {
 		if got := snake(tt.name); got != tt.want {
 			t.Errorf("snake(%q) = %q, want %q", tt.name, got, tt.want)

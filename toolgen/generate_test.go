@@ -1,6 +1,7 @@
 package toolgen
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -56,7 +57,7 @@ func (im importer) Import(path string) (*types.Package, error) {
 func check(im importer, fset *token.FileSet, files []*ast.File) (*types.Package, *types.Info, []types.Error) {
 	var errs []types.Error
 	config := types.Config{Importer: im, Error: func(err error) {
-		if e, ok := err.(types.Error); ok {
+		if e, ok := errors.AsType[types.Error](err); ok {
 			errs = append(errs, e)
 		}
 	}}
@@ -81,6 +82,12 @@ func FuzzGenerate(f *testing.F) {
 			if strings.HasSuffix(file.Name, ".go") {
 				f.Add(string(file.Data))
 			}
+		}
+	}
+	for _, names := range []string{"in ctx call Path json", "string error true nil", "a b a b a", "tool tool2 f m_n _x"} {
+		for _, typ := range []string{"*int", "[]map[string]*[2]bool", "struct{ A *any }", "json.RawMessage"} {
+			n := append(strings.Fields(names), "z")
+			f.Add(fmt.Sprintf("package %[5]s\nimport \"encoding/json\"\nvar _ json.RawMessage\n//fiducial:tools\ntype T%[5]s struct{}\n//fiducial:tool\n//fiducial:arg %[1]s x`y\nfunc (%[4]s T%[5]s) M_%[2]s(%[1]s %[6]s, %[3]s string) (%[4]s []byte, err error) { return nil, nil }", n[0], n[1], n[2], n[3], "z", typ))
 		}
 	}
 	f.Add("package x\n//fiducial:tools\ntype T struct{}\n//fiducial:tool\nfunc (in T) M(ctx, call string, json int, p *[]map[string]struct{A *int `json:\"a`b\"`}) (x, y error) {}")

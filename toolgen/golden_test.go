@@ -23,7 +23,7 @@ const (
 )
 
 // TestGolden generates for each archive of testdata/golden, compares what comes
-// out with the archive, then lets the compiler, go vet and the tests of the
+// out with the archive (E-90 to E-97), then lets the compiler, go vet and the tests of the
 // archives judge all of it in one module that requires nothing but ours.
 func TestGolden(t *testing.T) {
 	archives, err := filepath.Glob("testdata/golden/*.txtar")

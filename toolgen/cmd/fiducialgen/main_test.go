@@ -169,6 +169,29 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestReadme: the programs of the README do what it says, which is the same.
+func TestReadme(t *testing.T) {
+	d := newModule(t)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := regexp.MustCompile("(?s)```go\n// (\\S+)\n(.*?)```").FindAllSubmatch(readme, -1)
+	if len(programs) != 2 {
+		t.Fatalf("the README has %d programs, want 2", len(programs))
+	}
+	for _, p := range programs {
+		d.write(t, string(p[1]), string(p[2]))
+	}
+	d.must(t, "fiducialgen", "./...")
+	d.must(t, "go", "vet", "./...")
+	for _, name := range []string{"./typed", "./marked"} {
+		if got, want := d.must(t, "go", "run", name), "success module example.com/down\n\n"; got != want {
+			t.Errorf("%s says %q, want %q", name, got, want)
+		}
+	}
+}
+
 type folder string
 
 func root(t *testing.T) string {
