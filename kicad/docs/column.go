@@ -1,0 +1,111 @@
+package docs
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A column is what a column of a table is about.
+type column uint8
+
+const (
+	colRef column = iota + 1
+	colQty
+	colValue
+	colFootprint
+	colMPN
+	colMaker
+	colDNP
+	colFitted
+	colNote
+	colDescription
+	colPin
+	colName
+	colNet
+	colLCSC
+	colDigiKey
+	colMouser
+)
+
+// titles are the headers that are understood, in lower case and without marks.
+var titles = map[column][]string{
+	colRef:         {"refdes", "ref", "refs", "reference", "references", "designator", "designators", "refdesignator", "referencedesignator"},
+	colQty:         {"qty", "quantity", "count", "amount", "pcs", "qtyperboard"},
+	colValue:       {"value", "val", "partvalue"},
+	colFootprint:   {"footprint", "package", "kicadfootprint", "case"},
+	colMPN:         {"mpn", "mfrpn", "mfgpn", "mfrpart", "mfrpartno", "mfrpartnumber", "manufacturerpn", "manufacturerpart", "manufacturerpartno", "manufacturerpartnumber", "partnumber", "partno", "orderingcode", "ordercode"},
+	colMaker:       {"manufacturer", "mfr", "mfg", "maker", "vendor"},
+	colDNP:         {"dnp", "dnf", "dni", "donotpopulate", "donotfit"},
+	colFitted:      {"fitted", "populate", "populated", "mount", "mounted", "fit"},
+	colNote:        {"note", "notes", "remark", "remarks", "comment", "comments", "status", "use"},
+	colDescription: {"description", "desc", "function", "purpose"},
+	colPin:         {"pin", "pins", "pinno", "pinnumber", "pinnum", "pad", "pads", "padno"},
+	colName:        {"name", "pinname"},
+	colNet:         {"net", "nets", "netname", "signalnet", "netlabel", "connectedto"},
+	colLCSC:        {"lcsc", "lcscpart", "lcscpn", "lcscpartnumber", "lcscpartno", "jlcpcbpart", "jlcpcb", "jlcpcbpartnumber", "jlcpart"},
+	colDigiKey:     {"digikey", "digikeypart", "digikeypn", "digikeypartnumber", "digikeypartno"},
+	colMouser:      {"mouser", "mouserpart", "mouserpn", "mouserpartnumber", "mouserpartno"},
+}
+
+var notWord = regexp.MustCompile(`[^\p{L}\p{N}]+`)
+
+// key is a header or the name of a field as it is compared.
+func key(s string) string { return notWord.ReplaceAllString(strings.ToLower(s), "") }
+
+// columnsOf tells the columns of a header row. Of two columns that mean the same the first counts.
+func columnsOf(header Row) map[column]int {
+	cols := map[column]int{}
+	for i, c := range header.Cells {
+		k := key(c.Text)
+		for col, names := range titles {
+			if _, taken := cols[col]; !taken && slices.Contains(names, k) {
+				cols[col] = i
+			}
+		}
+	}
+	return cols
+}
+
+func (t *Table) has(cols ...column) bool {
+	return slices.ContainsFunc(cols, func(c column) bool { _, ok := t.cols[c]; return ok })
+}
+
+// parts reports whether the table lists parts, pins whether it lists pins.
+func (t *Table) parts() bool {
+	if !t.has(colRef) || t.has(colPin) {
+		return false
+	}
+	title := key(t.Header.Cells[t.cols[colRef]].Text)
+	if strings.HasPrefix(title, "refdes") || strings.HasPrefix(title, "designator") {
+		return t.has(colValue, colFootprint, colMPN, colQty, colDNP, colFitted, colDescription, colNote, colMaker)
+	}
+	return t.has(colValue, colFootprint, colMPN, colQty, colDNP, colFitted)
+}
+
+func (t *Table) pins() bool { return t.has(colPin) && t.has(colNet, colName) }
+
+// bom reports whether the document is a bill of materials, which must have every part.
+func (d *Document) bom() bool {
+	return strings.HasPrefix(strings.ToLower(path.Base(d.Name)), "bom")
+}
+
+// History reports whether a document tells what was, so that it is compared with nothing and never rewritten.
+func History(name string) bool {
+	return slices.Contains([]string{"changelog.md", "decisions.md", "history.md"}, strings.ToLower(path.Base(name)))
+}
+
+var notFitted = regexp.MustCompile(`(?i)(^|[^\p{L}\p{N}])(dnp|dnf|dni|do not (?:populate|fit|place|install|mount)|not (?:fitted|populated|placed|mounted)|no[- ]?(?:pop|stuff)|unpopulated)($|[^\p{L}\p{N}])`)
+
+// saysNotFitted reports whether a text says that a part is left off the board.
+func saysNotFitted(text string) bool { return notFitted.MatchString(text) }
+
+// yes tells whether a cell of a column of marks is ticked.
+func yes(text string) bool {
+	return slices.Contains([]string{"x", "y", "yes", "true", "1", "dnp", "dnf", "dni", "✓", "✔", "☑", "✗", "✘"}, strings.ToLower(text))
+}
+
+func no(text string) bool {
+	return slices.Contains([]string{"n", "no", "false", "0", "-", "–", "dnp", "dnf", "dni", "✗", "✘", "☐"}, strings.ToLower(text))
+}

@@ -1,0 +1,183 @@
+package docs
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/project"
+)
+
+// ConfigName is the file in a project's folder that says where its documents are and which of them were generated. It
+// is to be committed, so that everybody's documents are protected by the same hashes.
+const ConfigName = ".fiducial.json"
+
+// A Config is what [ConfigName] holds. Projects that share a folder share the file.
+type Config struct {
+	Version  int                      `json:"version"` // 1
+	Projects map[string]ProjectConfig `json:"projects"`
+}
+
+// A ProjectConfig is what a config says of one project.
+type ProjectConfig struct {
+	// Docs is the folder of the documents, slash-separated and relative to the config's.
+	Docs string `json:"docs"`
+	// Generated maps the documents that init made, by their names in Docs, to "sha256:" and the hash of their bytes.
+	Generated map[string]string `json:"generated"`
+}
+
+// ReadConfig reads a project's config. A missing one is the zero Config and no error.
+func ReadConfig(fsys fs.FS, proj *project.Project) (Config, error) {
+	name := path.Join(proj.Dir, ConfigName)
+	src, err := fs.ReadFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, nil
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("docs: %w", err)
+	}
+	var c Config
+	dec := json.NewDecoder(bytes.NewReader(src))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&c); err != nil {
+		return Config{}, fmt.Errorf("docs: %s cannot be read: %w; mend it, or remove it and run fiducial init", name, err)
+	}
+	if c.Version != 1 {
+		return Config{}, fmt.Errorf("docs: %s has version %d, and this program knows version 1; use a newer fiducial", name, c.Version)
+	}
+	for key, p := range c.Projects {
+		if !fs.ValidPath(path.Join(proj.Dir, p.Docs)) || path.IsAbs(p.Docs) {
+			return Config{}, fmt.Errorf("docs: %s puts the documents of %s into %q, which is outside the repository", name, key, p.Docs)
+		}
+	}
+	return c, nil
+}
+
+// bytes is the file; the same config gives the same bytes.
+func (c Config) bytes() []byte {
+	c.Version = 1
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	return append(data, '\n')
+}
+
+// Folder is where a project's documents are: what its config says, else what was found, else what [PlanInit] would
+// make.
+func (c Config) Folder(proj *project.Project) string {
+	if p, ok := c.Projects[proj.Name]; ok {
+		return path.Join(proj.Dir, p.Docs)
+	}
+	if proj.Docs != "" {
+		return proj.Docs
+	}
+	return path.Join(proj.Dir, defaultDocs(proj))
+}
+
+// defaultDocs is the folder's name: docs, or docs/NAME where several projects share the folder.
+func defaultDocs(proj *project.Project) string {
+	if len(proj.Others) > 0 {
+		return "docs/" + proj.Name
+	}
+	return "docs"
+}
+
+// Hash is the mark by which a config knows a document.
+func Hash(src []byte) string {
+	sum := sha256.Sum256(src)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// maxDocument is how large a document may be; a larger one holds no tables by hand.
+const maxDocument = 5 << 20
+
+// ReadAll reads a project's documents: the .md files of its docs folder and of the folders in it, and those named BOM
+// or PINOUT beside the project. Documents that cannot be read are problems, one text each that names the file.
+func ReadAll(fsys fs.FS, proj *project.Project, c Config) (documents []*Document, problems []string, err error) {
+	var files []string
+	folder := c.Folder(proj)
+	err = fs.WalkDir(fsys, folder, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil && name == folder && errors.Is(err, fs.ErrNotExist):
+			return fs.SkipDir
+		case err != nil:
+			problems = append(problems, err.Error())
+			return nil
+		case e.IsDir() && name != folder && (strings.HasPrefix(e.Name(), ".") || other(c, proj, name)):
+			return fs.SkipDir
+		case !e.IsDir() && strings.EqualFold(path.Ext(name), ".md"):
+			files = append(files, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("docs: %w", err)
+	}
+	beside, err := fs.ReadDir(fsys, proj.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("docs: %w", err)
+	}
+	for _, e := range beside {
+		low := strings.ToLower(e.Name())
+		if !e.IsDir() && path.Ext(low) == ".md" && (strings.HasPrefix(low, "bom") || strings.HasPrefix(low, "pinout")) && len(proj.Others) == 0 {
+			files = append(files, path.Join(proj.Dir, e.Name()))
+		}
+	}
+	slices.Sort(files)
+	for _, name := range slices.Compact(files) {
+		src, err := readSmall(fsys, name)
+		if err == nil {
+			var doc *Document
+			if doc, err = ReadDocument(name, src); err == nil {
+				documents = append(documents, doc)
+				continue
+			}
+		}
+		problems = append(problems, err.Error())
+	}
+	return documents, problems, nil
+}
+
+// other reports whether a folder holds the documents of another project.
+func other(c Config, proj *project.Project, dir string) bool {
+	for name, p := range c.Projects {
+		if name != proj.Name && path.Join(proj.Dir, p.Docs) == dir {
+			return true
+		}
+	}
+	return false
+}
+
+func readSmall(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	if info.Size() > maxDocument {
+		return nil, fmt.Errorf("%s has more than %d MB and is not compared", name, maxDocument>>20)
+	}
+	return fs.ReadFile(fsys, name)
+}
+
+// Claims reports whether any document makes claims about parts or pins, or must name every part, so that a comparison
+// says something.
+func Claims(documents []*Document) bool {
+	for _, doc := range documents {
+		if !History(doc.Name) && (doc.bom() || len(doc.pinout) > 0 ||
+			slices.ContainsFunc(doc.Tables, func(t *Table) bool { return t.parts() || t.pins() })) {
+			return true
+		}
+	}
+	return false
+}

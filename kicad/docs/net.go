@@ -1,0 +1,109 @@
+package docs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/sch"
+)
+
+// names finds nets by what documents call them.
+type names struct {
+	plain map[string][]string // by the whole name in plain spelling
+	tail  map[string][]string // by what stands behind a slash between sheets: MCU/BUTTON and BUTTON for /MCU/BUTTON
+}
+
+func newNames(nets []kicadcli.Net) names {
+	n := names{plain: map[string][]string{}, tail: map[string][]string{}}
+	for _, net := range nets {
+		whole := sch.Plain(net.Name)
+		n.plain[whole] = append(n.plain[whole], net.Name)
+		for i := range net.Name {
+			if net.Name[i] == '/' {
+				tail := sch.Plain(net.Name[i+1:])
+				n.tail[tail] = append(n.tail[tail], net.Name)
+			}
+		}
+	}
+	return n
+}
+
+var openBar = regexp.MustCompile(`~([^{}~\s]+)`)
+
+// find gives the nets that a name may mean: those of exactly that name, else those of which it is the end, without the
+// path of sheets before it. ~NAME is ~{NAME}.
+func (n names) find(claim string) []string {
+	for _, text := range []string{sch.Plain(claim), sch.Plain(openBar.ReplaceAllString(claim, "~{$1}"))} {
+		if found := n.plain[text]; len(found) > 0 {
+			return found
+		}
+		if found := n.tail[text]; len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// saysOpen reports whether a document says that nothing is connected to a pin.
+func saysOpen(claim string) bool {
+	switch key(claim) {
+	case "", "nc", "noconnect", "notconnected", "unconnected", "open", "none", "notused", "unused":
+		return true
+	}
+	return strings.HasPrefix(claim, "unconnected-(")
+}
+
+// claimed is how a claim about a pin's net ended.
+type claimed struct {
+	ok    bool
+	other []string // the further nets that an ambiguous name may mean
+}
+
+// check compares the claims, spellings of one cell, with the net of a pin.
+func (d *Design) checkNet(pin Pin, claims ...string) claimed {
+	var others []string
+	for _, claim := range claims {
+		if saysOpen(claim) {
+			if pin.Open() && (claim == "" || !strings.HasPrefix(claim, "unconnected-(") || claim == pin.Net) {
+				return claimed{ok: true}
+			}
+			continue
+		}
+		found := d.names.find(claim)
+		if !slices.Contains(found, pin.Net) {
+			continue
+		}
+		if len(found) == 1 {
+			return claimed{ok: true}
+		}
+		for _, f := range found {
+			if f != pin.Net && !slices.Contains(others, f) {
+				others = append(others, f)
+			}
+		}
+	}
+	return claimed{other: others}
+}
+
+// spell is a net's name for a document: NC for an open pin, else the name in plain spelling; short leaves the path of
+// sheets out where that is clear.
+func (d *Design) spell(net string, short bool) string {
+	if (Pin{Net: net}).Open() {
+		return "NC"
+	}
+	if short {
+		if i := strings.LastIndexByte(net, '/'); i >= 0 {
+			tail := sch.Plain(net[i+1:])
+			if found := d.names.find(tail); len(found) == 1 && !saysOpen(tail) {
+				return tail
+			}
+		}
+	}
+	text := sch.Plain(net)
+	if found := d.names.find(text); len(found) != 1 {
+		return net // {slash} tells it from another
+	}
+	return text
+}
