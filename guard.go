@@ -64,11 +64,15 @@ func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
 // sameArgs reports whether two texts of arguments say the same: white space and
 // the order of keys make no other call.
 func sameArgs(a, b string) bool {
-	return a == b || weight(a) == weight(b) && canonical(a) == canonical(b)
+	if a == b {
+		return true
+	}
+	m, n := weight(a), weight(b)
+	return (m == n || m < 0 || n < 0) && canonical(a) == canonical(b)
 }
 
-// weight is the same for texts that differ in white space and order alone, or
-// that hold an escape.
+// weight is the same for texts that differ in white space and order alone; it is
+// negative for those that hold an escape, and then says nothing.
 func weight(args string) (sum int) {
 	for i := range len(args) {
 		switch c := args[i]; c {
