@@ -15,6 +15,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 	"github.com/fiducial-dev/fiducial/task"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // A Bench is the KiCad project of one run, with its tools. It is a [task.Domain].
@@ -25,15 +26,18 @@ type Bench struct {
 	cli     *kicadcli.Runner
 
 	session *task.Session
+	base    baseline
+	memory  memory
 
-	// mu guards what follows. Tools that write hold it for the whole of their work,
-	// so that no reader sees half an edit.
-	mu       sync.Mutex
+	// mu guards the files. Tools that write hold it for the whole of their work, so
+	// that no reader sees half an edit; tools that read, and checks, share it.
+	mu       sync.RWMutex
 	proposal *proposal
-	base     baseline
-	erc, drc check
-	netlist  cachedNetlist
 	changes  []string // the electrical differences of the run's edits, in order
+
+	// checks guards the last results, which two checks may write side by side.
+	checks   sync.Mutex
+	erc, drc check
 }
 
 // Options set a [Bench] up.
@@ -82,6 +86,20 @@ func (b *Bench) input(name string) kicadcli.Input {
 	return kicadcli.Input{File: b.abs(name), Root: b.top, Overlay: b.base.overlay}
 }
 
+// locked is a lock file that an editor has made since the run began (case 27).
+func (b *Bench) locked() error {
+	for _, name := range []string{b.project.Root, b.project.PCB, b.project.Pro} {
+		if name == "" {
+			continue
+		}
+		lock := path.Join(path.Dir(name), "~"+path.Base(name)+".lck")
+		if _, err := b.root.Lstat(filepath.FromSlash(lock)); err == nil {
+			return tool.Errorf(tool.Failed, "%s is there: the design was opened in KiCad during the run. Nothing was changed; it must be closed there first", lock)
+		}
+	}
+	return nil
+}
+
 // design reads the sheets as they stand.
 func (b *Bench) design() (*sch.Design, error) {
 	if b.project.Root == "" {
@@ -99,32 +117,80 @@ var (
 type PathError struct {
 	Path   string
 	Reason string
+	Err    error // the cause, may be nil
 }
 
 func (e *PathError) Error() string { return fmt.Sprintf("path %q: %s", e.Path, e.Reason) }
 
+func (e *PathError) Unwrap() error { return e.Err }
+
 // clean checks a path that a model gave: relative to the repository, not leaving
-// it, not git's and not ours (B-85). What links do is for os.Root to stop.
+// it, not git's and not ours, at any depth and in any case (B-85). Where links lead
+// is for [Bench.resolve] and os.Root to see.
 func clean(name string) (string, error) {
 	switch {
 	case name == "":
-		return "", &PathError{name, "it is empty; give a path relative to the repository"}
+		return "", &PathError{Path: name, Reason: "it is empty; give a path relative to the repository"}
 	case strings.ContainsRune(name, 0):
-		return "", &PathError{name, "it holds a NUL byte"}
+		return "", &PathError{Path: name, Reason: "it holds a NUL byte"}
 	}
 	slashed := path.Clean(strings.ReplaceAll(name, `\`, "/"))
 	if !fs.ValidPath(slashed) || filepath.IsAbs(name) {
-		return "", &PathError{name, "it leaves the repository; give a path relative to its top folder, without .."}
+		return "", &PathError{Path: name, Reason: "it leaves the repository; give a path relative to its top folder, without .."}
 	}
-	switch first, _, _ := strings.Cut(slashed, "/"); strings.ToLower(first) {
-	case ".git", ".fiducial":
-		return "", &PathError{name, "the folder " + first + " is not for tools"}
+	for part := range strings.SplitSeq(slashed, "/") {
+		switch strings.ToLower(strings.TrimRight(part, ". ")) {
+		case ".git", ".fiducial":
+			return "", &PathError{Path: name, Reason: "the folder " + part + " is not for tools"}
+		}
 	}
 	return slashed, nil
 }
 
+// resolve follows the links in a path that [clean] passed: a link inside the
+// repository may lead to what clean keeps tools from. What does not exist yet is
+// resolved as far as it does.
+func (b *Bench) resolve(name string) (string, error) {
+	at := "."
+	rest := strings.Split(name, "/")
+	for hops := 0; len(rest) > 0; {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		info, err := b.root.Lstat(filepath.FromSlash(next))
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			at = next // what is missing, or may not be seen, shows when it is used
+			continue
+		}
+		if hops++; hops > 40 {
+			return "", &PathError{Path: name, Reason: "its links go round in a circle"}
+		}
+		target, err := b.root.Readlink(filepath.FromSlash(next))
+		if err != nil {
+			return "", pathError(name, err)
+		}
+		to := path.Join(at, filepath.ToSlash(target))
+		if filepath.IsAbs(target) || !fs.ValidPath(to) {
+			return "", &PathError{Path: name, Reason: "it leads out of the repository by the link " + next}
+		}
+		at, rest = ".", append(strings.Split(to, "/"), rest...)
+	}
+	return clean(at)
+}
+
+// within is a path that a model gave, checked and resolved.
+func (b *Bench) within(name string) (string, error) {
+	name, err := clean(name)
+	if err != nil {
+		return "", err
+	}
+	return b.resolve(name)
+}
+
 // read is a file of the repository.
 func (b *Bench) read(name string) ([]byte, error) {
+	if _, err := b.resolve(name); err != nil {
+		return nil, err
+	}
 	data, err := b.root.ReadFile(filepath.FromSlash(name))
 	if err != nil {
 		return nil, pathError(name, err)
@@ -135,12 +201,12 @@ func (b *Bench) read(name string) ([]byte, error) {
 func pathError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &PathError{name, "there is no such file"}
+		return &PathError{Path: name, Reason: "there is no such file", Err: err}
 	case errors.Is(err, fs.ErrPermission):
-		return &PathError{name, "it may not be read or written: permission denied"}
+		return &PathError{Path: name, Reason: "it may not be read or written: permission denied", Err: err}
 	}
 	if strings.Contains(err.Error(), "escapes") { // os.Root has no sentinel for it (Go 1.26)
-		return &PathError{name, "it leads out of the repository"}
+		return &PathError{Path: name, Reason: "it leads out of the repository", Err: err}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
@@ -186,10 +252,11 @@ func (b *Bench) touched(name string) {
 			b.oblige(task.Obligation{Kind: obligeERC, Opener: name})
 		}
 	}
+	b.checks.Lock()
+	defer b.checks.Unlock()
 	switch k {
 	case sheet:
 		b.erc.forget()
-		b.netlist = cachedNetlist{}
 		if b.project.Parity() { // the board's parity rests on the sheets
 			b.drc.forget()
 			b.oblige(task.Obligation{Kind: obligeDRC, Opener: name})
@@ -197,7 +264,9 @@ func (b *Bench) touched(name string) {
 	case board:
 		b.drc.forget()
 		b.oblige(task.Obligation{Kind: obligeDRC, Opener: name})
-	case config, markdown, other:
+	case config:
+		b.memory.forget() // what the checks rest on beside sheets and board
+	case markdown, other:
 	}
 }
 
@@ -234,8 +303,12 @@ func (b *Bench) Begin(ctx context.Context, s *task.Session) (*task.Setup, error)
 	if err != nil {
 		return nil, err
 	}
+	system, err := b.system()
+	if err != nil {
+		return nil, err
+	}
 	return &task.Setup{
-		System: b.prompt(), Prompt: s.Request, Tools: tools,
+		System: system, Prompt: s.Request, Tools: tools,
 		Locked: lockedTools, UnlockHint: unlockHint, Batching: Batching,
 		Gates: []task.Gate{&checkGate{b, obligeERC}, &checkGate{b, obligeDRC}}, Standing: []string{obligeChangelog},
 	}, nil

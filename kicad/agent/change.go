@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/pcb"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
@@ -29,16 +30,27 @@ func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "%w", err)
 	}
-	if !in.Merge {
-		if err := b.free(ctx, in); err != nil {
-			return "", err
-		}
-	}
-	r, err := d.RenameNet(in.From, in.To, sch.RenameOptions{Merge: in.Merge})
+	sheet, bare := ownSheet(d, in.To)
+	r, err := d.RenameNet(in.From, bare, sch.RenameOptions{Merge: in.Merge})
 	if err != nil {
 		return "", refused(err)
 	}
-	sheets, err := b.edits(r.Edits)
+	list, err := b.nets(ctx)
+	if err != nil {
+		return "", notKnown(err)
+	}
+	if sheet != "" && !slices.ContainsFunc(r.Nets, func(n [2]string) bool {
+		_, known := list.Net(n[0])
+		return known && strings.HasPrefix(n[0], sheet)
+	}) {
+		return "", tool.Errorf(tool.Failed, "refused: %s is not on the sheet %s, and a rename cannot move it there. Nothing was changed", in.From, sheet)
+	}
+	if !in.Merge {
+		if err := free(list, r); err != nil {
+			return "", err
+		}
+	}
+	sheets, err := b.edits(ctx, r.Edits)
 	if err != nil {
 		return "", err
 	}
@@ -57,20 +69,32 @@ func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error
 	return answer(head, notes), nil
 }
 
-// free refuses a new name that a net has already: KiCad joins nets of one name.
-func (b *Bench) free(ctx context.Context, in renameNetInput) error {
-	list, err := b.nets(ctx)
-	if err != nil {
-		return tool.Errorf(tool.Failed, "the netlist cannot be had, so it is not known which names are free: %w", err)
+// ownSheet takes the path of a sheet of the design off a name.
+func ownSheet(d *sch.Design, name string) (sheet, bare string) {
+	for _, in := range d.Sheets {
+		if in.Parent != nil && len(in.Name) > len(sheet) && strings.HasPrefix(name, in.Name) {
+			sheet = in.Name
+		}
 	}
-	want := sch.Plain(in.To)
+	return sheet, name[len(sheet):]
+}
+
+// free refuses a new name that a net has already: KiCad joins nets of one name. What
+// else would join, through labels and sheets, the netlist after the edit shows.
+func free(list *kicadcli.Netlist, r sch.Rename) error {
 	for _, n := range list.Nets {
-		bare := sch.Plain(n.Name[strings.LastIndex(n.Name, "/")+1:])
-		if sch.Plain(n.Name) == want || bare == want {
-			return tool.Errorf(tool.Failed, "refused: a net %s exists already (%s); two nets of one name are one net in KiCad, so the rename could connect them. Nothing was changed", n.Name, pinList(n.Pins))
+		for _, names := range r.Nets {
+			if sch.Plain(n.Name) == sch.Plain(names[1]) {
+				return tool.Errorf(tool.Failed, "refused: a net %s exists already (%s); two nets of one name are one net in KiCad, so the rename would connect them. Nothing was changed", n.Name, pinList(n.Pins))
+			}
 		}
 	}
 	return nil
+}
+
+// notKnown is why a change of the design is refused that cannot be judged.
+func notKnown(err error) error {
+	return tool.Errorf(tool.Failed, "refused: the design does not load, so it is not known what the change would connect or part; mend it first with %s. Nothing was changed. %w", toolEdit, err)
 }
 
 // onlyRenames refuses an electrical difference that is more than other names.
@@ -89,31 +113,59 @@ func noNets(e electrical) error {
 	return tool.Errorf(tool.Failed, "reverted: the edit would change nets:\n%s", e)
 }
 
-// changeDesign applies edits of sheets and carries what follows from them onto
-// the board: the names of nets, and more. Both are kept, or neither: the nets'
-// names after the edit are kicad-cli's to say, so the sheets come first, and the
-// board follows while they can still be put back.
+// changeDesign applies edits of sheets and carries what follows from them onto the
+// board and into the project file: the names of nets, and more. All are kept, or
+// none: the nets' names after the edit are kicad-cli's to say, so the sheets come
+// first, and the others follow while they can still be put back.
 func (b *Bench) changeDesign(ctx context.Context, c change, more ...func(*pcb.Board) ([]sexpr.Edit, error)) (string, error) {
-	if b.project.PCB != "" {
-		accept := c.accept
-		c.accept = func(e electrical) error {
-			if accept != nil {
-				if err := accept(e); err != nil {
-					return err
-				}
+	if err := b.base.get(ctx); err != nil {
+		return "", baseFailed(err)
+	}
+	if _, err := b.nets(ctx); err != nil {
+		return "", notKnown(err)
+	}
+	accept := c.accept
+	c.accept = func(e electrical) error {
+		if accept != nil {
+			if err := accept(e); err != nil {
+				return err
 			}
-			return b.carryOver(ctx, e, more)
 		}
+		return b.carryOver(ctx, e, more)
 	}
 	return b.apply(ctx, c)
 }
 
-// carryOver edits the board to follow the sheets. It is called while the sheets'
-// edit can still be put back.
+// carryOver edits board and project file to follow the sheets. It is called while
+// the sheets' edit can still be put back.
 func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Board) ([]sexpr.Edit, error)) error {
-	ed, err := b.newEdit(b.project.PCB)
+	var edits []*edit
+	if b.project.PCB != "" {
+		ed, err := b.followBoard(ctx, e, more)
+		if err != nil {
+			return err
+		}
+		edits = append(edits, ed)
+	}
+	if b.project.Pro != "" && len(e.renamed) > 0 {
+		ed, err := b.followClasses(ctx, e)
+		if err != nil {
+			return err
+		}
+		edits = append(edits, ed)
+	}
+	edits = slices.DeleteFunc(edits, func(ed *edit) bool { return string(ed.old) == string(ed.new) })
+	if len(edits) == 0 {
+		return nil
+	}
+	_, err := b.apply(ctx, change{edits: edits})
+	return err
+}
+
+func (b *Bench) followBoard(ctx context.Context, e electrical, more []func(*pcb.Board) ([]sexpr.Edit, error)) (*edit, error) {
+	ed, err := b.newEdit(ctx, b.project.PCB)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	brd := pcb.Read(b.project.PCB, ed.old)
 	names := map[string]string{}
@@ -125,24 +177,37 @@ func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Bo
 	var ranges []sexpr.Edit
 	if len(names) > 0 {
 		if ranges, err = brd.RenameNets(names); err != nil {
-			return tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
+			return nil, tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
 		}
 	}
 	for _, f := range more {
 		r, err := f(brd)
 		if err != nil {
-			return tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
+			return nil, tool.Errorf(tool.Failed, "reverted: the board cannot follow: %w", err)
 		}
 		ranges = append(ranges, r...)
 	}
-	if len(ranges) == 0 {
-		return nil
+	if ed.new, err = sexpr.Apply(ed.old, ranges); err != nil {
+		return nil, tool.Errorf(tool.Failed, "reverted: %w", err)
+	}
+	return ed, nil
+}
+
+// followClasses keeps renamed nets in their net classes.
+func (b *Bench) followClasses(ctx context.Context, e electrical) (*edit, error) {
+	ed, err := b.newEdit(ctx, b.project.Pro)
+	if err != nil {
+		return nil, err
+	}
+	ranges, _, err := sch.ProjectNets(b.project.Pro, ed.old, e.renamed)
+	if err != nil { // KiCad passes such a file over: nothing in it counts
+		ed.new = ed.old
+		return ed, nil //nolint:nilerr // see above
 	}
 	if ed.new, err = sexpr.Apply(ed.old, ranges); err != nil {
-		return tool.Errorf(tool.Failed, "reverted: %w", err)
+		return nil, tool.Errorf(tool.Failed, "reverted: %w", err)
 	}
-	_, err = b.apply(ctx, change{edits: []*edit{ed}})
-	return err
+	return ed, nil
 }
 
 type renameRefInput struct {
@@ -163,12 +228,9 @@ func (b *Bench) renameReference(ctx context.Context, in renameRefInput) (string,
 	if err != nil {
 		return "", refused(err)
 	}
-	sheets, err := b.edits(ranges)
+	sheets, err := b.edits(ctx, ranges)
 	if err != nil {
 		return "", err
-	}
-	if _, err := b.nets(ctx); err != nil {
-		return "", tool.Errorf(tool.Failed, "the design does not load, so it is not known what the rename would change: %w", err)
 	}
 	c := change{edits: sheets, accept: onlyRenames, from: in.From, to: in.To}
 	notes, err := b.changeDesign(ctx, c, func(brd *pcb.Board) ([]sexpr.Edit, error) {
@@ -212,7 +274,7 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 	if len(ranges) == 0 {
 		return fmt.Sprintf("%s of %s is %q already; nothing was changed.", in.Field, in.Reference, in.Text), nil
 	}
-	sheets, err := b.edits(ranges)
+	sheets, err := b.edits(ctx, ranges)
 	if err != nil {
 		return "", err
 	}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"sync"
 
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/sch"
+	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 	"github.com/fiducial-dev/fiducial/task"
 	"github.com/fiducial-dev/fiducial/tool"
 )
@@ -22,6 +25,7 @@ type baseline struct {
 	overlay  map[string][]byte // the rule files as they were
 	done     chan struct{}
 	erc, drc kicadcli.Verdict
+	nets     *kicadcli.Netlist // nil when the design did not load
 	err      error
 }
 
@@ -31,11 +35,32 @@ func (p *baseline) start(ctx context.Context, b *Bench) error {
 		return err
 	}
 	p.done = make(chan struct{})
+	// Of a run that begins here the tree is the snapshot, and stays it until the
+	// baseline is there: so what is said of it is remembered for the tree as well.
+	now := !b.session.Resumed
 	go func() { // wait and get await it
 		defer close(p.done)
-		p.erc, p.drc, p.err = b.both(ctx, in)
+		p.take(ctx, b, in, now)
 	}()
 	return nil
+}
+
+// take runs the checks that the project has side by side.
+func (p *baseline) take(ctx context.Context, b *Bench, in func(name string) kicadcli.Input, now bool) {
+	p.erc = kicadcli.Verdict{Check: findings.ERC, Status: kicadcli.NotRun, Reason: errNoSheet.Error()}
+	p.drc = kicadcli.Verdict{Check: findings.DRC, Status: kicadcli.NotRun, Reason: errNoBoard.Error()}
+	var wg sync.WaitGroup
+	var errERC, errDRC error
+	if b.project.PCB != "" { // first: it takes the longest
+		wg.Go(func() { p.drc, errDRC = b.verdict(ctx, obligeDRC, in(b.project.PCB), now) })
+	}
+	if b.project.Root != "" {
+		// Without a netlist nothing is known of the nets; why, ERC tells.
+		wg.Go(func() { p.nets, _ = b.netlist(ctx, in(b.project.Root), now) })
+		wg.Go(func() { p.erc, errERC = b.verdict(ctx, obligeERC, in(b.project.Root), now) })
+	}
+	wg.Wait()
+	p.err = errors.Join(hard(errERC), hard(errDRC))
 }
 
 func (p *baseline) wait() {
@@ -55,20 +80,27 @@ func (p *baseline) get(ctx context.Context) error {
 	}
 }
 
-// both runs the checks that the project has side by side.
-func (b *Bench) both(ctx context.Context, in func(name string) kicadcli.Input) (erc, drc kicadcli.Verdict, err error) {
-	erc = kicadcli.Verdict{Check: findings.ERC, Status: kicadcli.NotRun, Reason: errNoSheet.Error()}
-	drc = kicadcli.Verdict{Check: findings.DRC, Status: kicadcli.NotRun, Reason: errNoBoard.Error()}
-	var wg sync.WaitGroup
-	var errERC, errDRC error
-	if b.project.Root != "" {
-		wg.Go(func() { erc, errERC = b.cli.ERC(ctx, in(b.project.Root)) })
+// verdict is what ERC or DRC says, from memory when remember is set and the tree
+// has not changed since.
+func (b *Bench) verdict(ctx context.Context, name string, in kicadcli.Input, remember bool) (kicadcli.Verdict, error) {
+	do := b.cli.ERC
+	if name == obligeDRC {
+		do = b.cli.DRC
 	}
-	if b.project.PCB != "" {
-		wg.Go(func() { drc, errDRC = b.cli.DRC(ctx, in(b.project.PCB)) })
+	contents, err := b.contents(name)
+	if err != nil || !remember {
+		return do(ctx, in)
 	}
-	wg.Wait()
-	return erc, drc, errors.Join(hard(errERC), hard(errDRC))
+	a, err := b.memory.ask(ctx, name, contents, func(a *answered) { a.verdict, a.err = do(ctx, in) })
+	if a == nil {
+		return kicadcli.Verdict{Check: findings.Check(name), Status: kicadcli.NotRun, Reason: err.Error()}, err
+	}
+	return a.verdict, err
+}
+
+// baseFailed is why nothing can be edited: what was found at the start is not known.
+func baseFailed(err error) error {
+	return tool.Errorf(tool.Failed, "nothing was changed: the checks of the start could not run, so that no edit could be judged: %w", err)
 }
 
 // hard is an error that is not about the design.
@@ -84,11 +116,12 @@ func hard(err error) error {
 // check is the last result of ERC or DRC in the run. It counts until the next
 // edit that concerns it (B-104).
 type check struct {
-	ran     bool // since the last such edit
-	verdict kicadcli.Verdict
-	delta   findings.Delta
-	outcome findings.Outcome
-	last    string // the verdict line of the last time it ran, for the summary
+	ran      bool   // since the last such edit
+	contents digest // that it looked at
+	verdict  kicadcli.Verdict
+	delta    findings.Delta
+	outcome  findings.Outcome
+	last     string // the verdict line of the last time it ran, for the summary
 }
 
 func (c *check) forget() { c.ran = false }
@@ -102,15 +135,22 @@ func (b *Bench) run(ctx context.Context, name string) (*check, error) {
 	if err := b.base.get(ctx); err != nil {
 		return nil, err
 	}
-	c, before, file, do := &b.erc, b.base.erc, b.project.Root, b.cli.ERC
+	kept, before, file := &b.erc, b.base.erc, b.project.Root
 	if name == obligeDRC {
-		c, before, file, do = &b.drc, b.base.drc, b.project.PCB, b.cli.DRC
+		kept, before, file = &b.drc, b.base.drc, b.project.PCB
 	}
-	after, err := do(ctx, b.input(file))
+	in, err := b.judged(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.verdict(ctx, name, in, true)
 	if err = hard(err); err != nil {
 		return nil, err
 	}
-	*c = check{ran: true, verdict: after}
+	c := &check{ran: true, verdict: after}
+	if c.contents, err = b.contents(name); err != nil {
+		c.contents = digest{} // the sheets cannot be read; then it did not run either
+	}
 	switch {
 	case after.Status == kicadcli.NotRun:
 		c.outcome = findings.SomethingNew
@@ -122,7 +162,33 @@ func (b *Bench) run(ctx context.Context, name string) (*check, error) {
 		c.outcome = c.delta.Outcome()
 	}
 	c.last = c.line(before)
+	b.checks.Lock()
+	*kept = *c
+	b.checks.Unlock()
 	return c, nil
+}
+
+// judged is the input of a check: the rules of the start, with the nets that the run
+// renamed under their new names, so that a net stays in its class.
+func (b *Bench) judged(ctx context.Context, file string) (kicadcli.Input, error) {
+	in := b.input(file)
+	pro := b.project.Name + ".kicad_pro"
+	rules := in.Overlay[pro]
+	if b.base.nets == nil || rules == nil {
+		return in, nil
+	}
+	now, err := b.nets(ctx)
+	if err != nil {
+		return in, hard(err)
+	}
+	renamed := compareNets(b.base.nets, now).renamed
+	edits, _, err := sch.ProjectNets(pro, rules, renamed)
+	if err != nil || len(edits) == 0 { // KiCad passes a file that is no JSON over, and so do we
+		return in, nil //nolint:nilerr // see above
+	}
+	in.Overlay = maps.Clone(in.Overlay)
+	in.Overlay[pro], err = sexpr.Apply(rules, edits)
+	return in, err
 }
 
 // line is the verdict in one line: PASS, FAIL, NOT RUN or NOT COMPARABLE, what it
@@ -161,8 +227,8 @@ func (b *Bench) checkTool(name string, missing error) func(context.Context, stru
 }
 
 func (b *Bench) checkNow(ctx context.Context, name string, missing error) (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock() // two checks may run side by side, and none beside an edit
+	defer b.mu.RUnlock()
 	upper := strings.ToUpper(name)
 	file := b.project.Root
 	if name == obligeDRC {
@@ -236,11 +302,18 @@ type checkGate struct {
 func (g *checkGate) Name() string { return g.name }
 
 func (g *checkGate) Closed(context.Context) []string {
-	g.b.mu.Lock()
-	defer g.b.mu.Unlock()
+	g.b.mu.RLock()
+	defer g.b.mu.RUnlock()
+	contents, err := g.b.contents(g.name)
+	g.b.checks.Lock()
+	defer g.b.checks.Unlock()
 	due, c := g.due()
 	switch {
-	case !due || c.passes():
+	case !due:
+		return nil
+	case err == nil && c.ran && c.contents != contents:
+		return []string{fmt.Sprintf("files have changed since %s ran, and not by a tool; call run_%s", strings.ToUpper(g.name), g.name)}
+	case c.passes():
 		return nil
 	case !c.ran:
 		return []string{fmt.Sprintf("%s has not run since the last edit; call run_%s", strings.ToUpper(g.name), g.name)}
@@ -272,8 +345,10 @@ func (g *checkGate) due() (bool, *check) {
 // Verification tells what was checked. It goes into the commit, so it names no
 // path of this computer.
 func (b *Bench) Verification() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	b.checks.Lock()
+	defer b.checks.Unlock()
 	var lines []string
 	for _, c := range []*check{&b.erc, &b.drc} {
 		if c.last == "" {
@@ -288,10 +363,32 @@ func (b *Bench) Verification() []string {
 		}
 		lines = append(lines, line)
 	}
-	for _, d := range b.changes {
+	for _, d := range b.electricalChanges() {
 		lines = append(lines, "Electrical change: "+d)
 	}
 	return lines
+}
+
+// electricalChanges are those of the whole run. A run that another process began
+// tells the difference between start and end; what it edited is not known one by one.
+func (b *Bench) electricalChanges() []string {
+	if b.session == nil || !b.session.Resumed || b.base.nets == nil {
+		return b.changes
+	}
+	contents, err := b.sheets()
+	if err != nil {
+		return b.changes
+	}
+	now := b.memory.got(contents)
+	if now == nil {
+		return b.changes
+	}
+	e := compareNets(b.base.nets, now)
+	e.parts = compareParts(b.base.nets, now)
+	if text := e.String(); text != "" {
+		return strings.Split(text, "\n")
+	}
+	return nil
 }
 
 // A Check is what ERC or DRC said in a run.
@@ -306,9 +403,9 @@ type Check struct {
 
 // Checks tells what ERC and DRC said.
 func (b *Bench) Checks() []Check {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.base.wait()
+	b.checks.Lock()
+	defer b.checks.Unlock()
 	out := []Check{{Name: "ERC", Before: &b.base.erc}, {Name: "DRC", Before: &b.base.drc}}
 	for i, c := range []*check{&b.erc, &b.drc} {
 		o := &out[i]
@@ -317,7 +414,8 @@ func (b *Bench) Checks() []Check {
 		}
 		o.Line = o.Name + " NOT RUN in this run"
 		if c.last != "" {
-			o.Line, o.Outcome, o.After, o.Current = c.last, c.outcome, &c.verdict, c.ran
+			verdict := c.verdict
+			o.Line, o.Outcome, o.After, o.Current = c.last, c.outcome, &verdict, c.ran
 		}
 	}
 	return out

@@ -29,6 +29,9 @@ func (b *Bench) editFile(ctx context.Context, in editInput) (string, error) {
 	if err != nil {
 		return "", badPath(err)
 	}
+	if err := plainText("old", in.Old); err != nil {
+		return "", err
+	}
 	switch {
 	case in.New == nil:
 		return "", tool.Errorf(tool.InvalidArgument, "new is missing; give the replacement, an empty text to delete")
@@ -40,7 +43,7 @@ func (b *Bench) editFile(ctx context.Context, in editInput) (string, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e, err := b.newEdit(name)
+	e, err := b.newEdit(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -101,11 +104,11 @@ func longestLine(data []byte) int {
 }
 
 // edits turns byte-range edits of several files into whole files.
-func (b *Bench) edits(ranges []sexpr.Edit) ([]*edit, error) {
+func (b *Bench) edits(ctx context.Context, ranges []sexpr.Edit) ([]*edit, error) {
 	byFile := sexpr.ByFile(ranges)
 	var out []*edit
 	for _, name := range slices.Sorted(maps.Keys(byFile)) {
-		e, err := b.newEdit(path.Clean(name))
+		e, err := b.newEdit(ctx, path.Clean(name))
 		if err != nil {
 			return nil, err
 		}

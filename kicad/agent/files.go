@@ -30,13 +30,13 @@ type readInput struct {
 }
 
 func (b *Bench) readFile(_ context.Context, in readInput) (tool.Output, error) {
-	name, err := clean(in.Path)
+	name, err := b.within(in.Path)
 	if err != nil {
 		return tool.Output{}, badPath(err)
 	}
-	b.mu.Lock()
+	b.mu.RLock()
 	data, err := b.read(name)
-	b.mu.Unlock()
+	b.mu.RUnlock()
 	if err != nil {
 		return tool.Output{}, badPath(err)
 	}
@@ -90,8 +90,8 @@ func (b *Bench) search(ctx context.Context, in searchInput) (tool.Output, error)
 	if _, err := path.Match(in.Glob, "x"); err != nil {
 		return tool.Output{}, tool.Errorf(tool.InvalidArgument, "glob %q: %v", in.Glob, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	s := searcher{re: re, glob: in.Glob}
 	err = fs.WalkDir(b.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -191,7 +191,7 @@ type writeInput struct {
 // writeFile makes a new file. KiCad files and existing ones are for the edit
 // tools (B-101).
 func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
-	name, err := clean(in.Path)
+	name, err := b.within(in.Path)
 	if err != nil {
 		return "", badPath(err)
 	}
@@ -206,7 +206,7 @@ func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.base.get(ctx); err != nil {
-		return "", err
+		return "", baseFailed(err)
 	}
 	if _, err := b.root.Lstat(filepath.FromSlash(name)); err == nil {
 		return "", tool.Errorf(tool.InvalidArgument, "%s exists; change it with %s", name, toolEdit)

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/lint"
 	"github.com/fiducial-dev/fiducial/tool"
 )
@@ -32,23 +34,37 @@ type change struct {
 	from, to string
 }
 
-// newEdit reads the file that an edit replaces. Links are not written through.
-func (b *Bench) newEdit(name string) (*edit, error) {
+// newEdit reads the file that an edit replaces. Links are not written through, and a
+// file that the snapshot does not hold could not be put back.
+func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
+	if to, err := b.resolve(name); err != nil || to != name {
+		if err == nil {
+			err = &PathError{Path: name, Reason: "it leads through a symbolic link; edit " + to}
+		}
+		return nil, badPath(err)
+	}
 	info, err := b.root.Lstat(filepath.FromSlash(name))
 	if err != nil {
 		return nil, badPath(pathError(name, err))
 	}
 	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, badPath(&PathError{name, "it is a symbolic link; edit the file that it leads to"})
 	case !info.Mode().IsRegular():
-		return nil, badPath(&PathError{name, "it is no regular file"})
+		return nil, badPath(&PathError{Path: name, Reason: "it is no regular file"})
 	case info.Mode().Perm()&0o200 == 0:
-		return nil, badPath(&PathError{name, "it is read-only"})
+		return nil, badPath(&PathError{Path: name, Reason: "it is read-only"})
 	}
 	old, err := b.read(name)
 	if err != nil {
 		return nil, badPath(err)
+	}
+	if !slices.Contains(b.session.Rules.Touched(), name) {
+		_, err := b.session.Snapshot.File(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, badPath(&PathError{Path: name, Reason: "git ignores it, so that a run could not put it back; take it out of .gitignore first"})
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	return &edit{name: name, old: old, mode: info.Mode().Perm()}, nil
 }
@@ -77,6 +93,9 @@ func (b *Bench) lint(name string, data []byte) []lint.Finding {
 // error says why. The text of a kept edit tells the electrical difference.
 func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 	if err := b.base.get(ctx); err != nil { // until now the tree was the snapshot
+		return "", baseFailed(err)
+	}
+	if err := b.locked(); err != nil {
 		return "", err
 	}
 	edits := slices.DeleteFunc(c.edits, func(e *edit) bool { return string(e.old) == string(e.new) })
@@ -145,8 +164,9 @@ func (b *Bench) putBack(edits []*edit) error {
 func (b *Bench) judge(ctx context.Context, edits []*edit, before *electricalBefore, accept func(electrical) error) (string, error) {
 	var notes []string
 	broken := false
-	for _, e := range edits {
-		note, stillBroken, err := b.probe(ctx, e)
+	probes := b.probes(ctx, edits, before != nil && before.nets != nil)
+	for i, e := range edits {
+		note, stillBroken, err := b.loads(ctx, e, probes[i])
 		if err != nil {
 			return "", err
 		}
@@ -176,15 +196,48 @@ func (b *Bench) judge(ctx context.Context, edits []*edit, before *electricalBefo
 	return strings.Join(notes, "\n"), nil
 }
 
-// probe asks kicad-cli to load an edited sheet or board (B-96). The edit may stay
-// when it loads, or when the file did not load before either; then the note says
-// so and broken is true.
-func (b *Bench) probe(ctx context.Context, e *edit) (note string, broken bool, err error) {
+// A probing is what kicad-cli said of one edited file.
+type probing struct {
+	kicadcli.Probe
+	err error
+}
+
+// probes asks kicad-cli, side by side, to load the edited sheets and boards, and no
+// other file (B-97). When the electrical difference will be wanted the netlist is
+// had beside them: the root's probe is one.
+func (b *Bench) probes(ctx context.Context, edits []*edit, netlist bool) []probing {
+	out := make([]probing, len(edits))
+	var wg sync.WaitGroup
+	for i, e := range edits {
+		if k := kindOf(e.name); k != sheet && k != board {
+			continue
+		}
+		root := e.name == b.project.Root
+		wg.Go(func() {
+			out[i].Probe, out[i].err = b.cli.Probe(ctx, b.input(e.name))
+			if root && out[i].Loads && out[i].Netlist != nil {
+				if contents, err := b.sheets(); err == nil {
+					b.memory.put(contents, out[i].Netlist)
+				}
+			}
+		})
+		netlist = netlist && !root
+	}
+	if netlist {
+		wg.Go(func() { _, _ = b.nets(ctx) }) // remembered; whoever needs it asks again and sees the error
+	}
+	wg.Wait()
+	return out
+}
+
+// loads holds what kicad-cli said of an edited file against the rule (B-96): the edit
+// may stay when the file loads, or when it did not load before either; then the note
+// says so and broken is true.
+func (b *Bench) loads(ctx context.Context, e *edit, after probing) (note string, broken bool, err error) {
 	if k := kindOf(e.name); k != sheet && k != board {
 		return "", false, nil
 	}
-	after, err := b.cli.Probe(ctx, b.input(e.name))
-	if err != nil {
+	if err := after.err; err != nil {
 		return "", false, tool.Errorf(tool.Failed, "reverted: kicad-cli could not be asked whether %s loads: %w", e.name, err)
 	}
 	if after.Loads && !after.Annotation {

@@ -17,8 +17,8 @@ type listInput struct {
 
 // listSymbols lists the parts as kicad-cli counts them, with where they stand.
 func (b *Bench) listSymbols(_ context.Context, in listInput) (tool.Output, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	d, err := b.design()
 	if err != nil {
 		return notYet(err)
@@ -75,8 +75,8 @@ func places(p sch.Part) string {
 // listNets lists the nets of kicad-cli's netlist with their pins and the places
 // that spell their names.
 func (b *Bench) listNets(ctx context.Context, in listInput) (tool.Output, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	d, err := b.design()
 	if err != nil {
 		return notYet(err)
@@ -142,8 +142,8 @@ type pinsInput struct {
 
 // pinsOf tells what is on each pin of a part.
 func (b *Bench) pinsOf(ctx context.Context, in pinsInput) (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	list, err := b.nets(ctx)
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "the netlist cannot be had: %w", err)
@@ -165,8 +165,8 @@ func (b *Bench) pinsOf(ctx context.Context, in pinsInput) (string, error) {
 
 // netOf tells what a net connects.
 func (b *Bench) netOf(ctx context.Context, in netInput) (string, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	d, err := b.design()
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "%w", err)

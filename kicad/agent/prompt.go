@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/task"
@@ -35,6 +37,35 @@ Workflow
 
 // maxDoc is how much of a document goes into the prompt.
 const maxDoc = 12 << 10
+
+// promptFile is where the prompt of a run is kept.
+func (b *Bench) promptFile() string {
+	return filepath.Join(".fiducial", "runs", b.session.Run, "prompt.md")
+}
+
+// system is the system prompt of the run. It is made of files that the run then
+// edits, and the engine goes on only under the very same bytes: so a run that is
+// taken up by another process has the prompt that was stored when it began.
+func (b *Bench) system() (string, error) {
+	name := b.promptFile()
+	if b.session.Resumed {
+		data, err := b.root.ReadFile(name)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return string(data), err
+		}
+	}
+	text := b.prompt()
+	if b.session.Mask != nil {
+		text = b.session.Mask(text)
+	}
+	if err := b.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return "", fmt.Errorf("the prompt could not be stored: %w", err)
+	}
+	if err := b.writeWhole(name, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("the prompt could not be stored: %w", err)
+	}
+	return text, nil
+}
 
 // prompt is the system prompt. The same project gives the same bytes.
 func (b *Bench) prompt() string {

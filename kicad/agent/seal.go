@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
@@ -16,7 +18,7 @@ const changelogName = "CHANGELOG.md"
 
 // Seal writes the run's entry into the changelog in the docs folder, newest first.
 // A project without a docs folder gets none.
-func (b *Bench) Seal(_ context.Context, s *task.Session) error {
+func (b *Bench) Seal(ctx context.Context, s *task.Session) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	touched := s.Rules.Touched()
@@ -28,17 +30,27 @@ func (b *Bench) Seal(_ context.Context, s *task.Session) error {
 	var entry strings.Builder
 	fmt.Fprintf(&entry, "## %s: %s\n\n", time.Now().Format(time.DateOnly), oneLine(s.Request))
 	fmt.Fprintf(&entry, "- Run %s\n- Files: %s\n", s.Run, strings.Join(touched, ", "))
+	b.checks.Lock()
 	for _, c := range []*check{&b.erc, &b.drc} {
 		if c.ran {
 			fmt.Fprintf(&entry, "- %s\n", c.short())
 		}
 	}
-	text, file := "# Changelog\n\n", filepath.FromSlash(name)
-	if e, err := b.newEdit(name); err == nil {
-		text = string(e.old)
+	b.checks.Unlock()
+	text, mode := "# Changelog\n\n", fs.FileMode(0o644)
+	switch e, err := b.newEdit(ctx, name); {
+	case err == nil:
+		text, mode = string(e.old), e.mode
+	case !errors.Is(err, fs.ErrNotExist):
+		return err // it is there, and not for us to replace
 	}
-	head, rest := splitHead(text)
-	if err := b.writeWhole(file, []byte(head+entry.String()+"\n"+rest), 0o644); err != nil {
+	crlf := strings.Contains(text, "\r\n")
+	head, rest := splitHead(strings.ReplaceAll(text, "\r\n", "\n"))
+	text = head + entry.String() + "\n" + rest
+	if crlf {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	if err := b.writeWhole(filepath.FromSlash(name), []byte(text), mode); err != nil {
 		return pathError(name, err)
 	}
 	s.Rules.Touch(name)

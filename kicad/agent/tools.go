@@ -32,7 +32,6 @@ const (
 // tools are all of the bench's, without finish.
 func (b *Bench) tools() ([]tool.Tool, error) {
 	reading, writing := tool.Traits{ReadOnly: true}, tool.Traits{Exclusive: true}
-	checking := tool.Traits{Exclusive: true, ReadOnly: true}
 	return collect(
 		add(toolRead, "Returns a text file of the repository, whole or a range of lines.", b.readFile, reading),
 		add(toolSearch, "Finds lines that match a regular expression in the text files of the repository. Each match is path:line: text.", b.search, reading),
@@ -47,8 +46,8 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolRenameNet, "Renames a net everywhere in one stroke: labels and sheet pins in every sheet, power symbols, and the board. Refused when it would connect or part anything. Documents are not changed.", b.renameNet, writing),
 		add(toolRenameRef, "Gives a part another reference designator, in every sheet and on the board. Documents are not changed.", b.renameReference, writing),
 		add(toolSetField, "Sets a field of a part by its reference: Value, Footprint or another, or a flag (dnp, in_bom, on_board), in every unit; the value on the board as well. Documents are not changed.", b.setField, writing),
-		add(toolERC, "Runs kicad-cli's electrical rules check and compares it with the start of the run. Due after every edit of a KiCad file.", b.checkTool(obligeERC, errNoSheet), checking),
-		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), checking),
+		add(toolERC, "Runs kicad-cli's electrical rules check and compares it with the start of the run. Due after every edit of a KiCad file.", b.checkTool(obligeERC, errNoSheet), reading),
+		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), reading),
 	)
 }
 

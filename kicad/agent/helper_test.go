@@ -32,7 +32,12 @@ type table struct {
 // newTable begins a run on the bundled project, or on files.
 func newTable(t *testing.T, files map[string]string) *table {
 	t.Helper()
-	cli := kicadtest.CLI(t)
+	return newTableWith(t, files, kicadtest.CLI(t))
+}
+
+// newTableWith is newTable with a kicad-cli.
+func newTableWith(t *testing.T, files map[string]string, cli string) *table {
+	t.Helper()
 	dir := t.TempDir()
 	if files == nil {
 		if err := bundled.Write(dir); err != nil {
@@ -57,7 +62,7 @@ func newTable(t *testing.T, files map[string]string) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := kicadcli.New(kicadcli.Options{Path: cli})
+	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Templates: "/usr/share/kicad/template"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +80,7 @@ func newTable(t *testing.T, files map[string]string) *table {
 		t.Fatal(err)
 	}
 	rules := task.NewRules(task.RulesConfig{})
+	rules.Unlock()
 	setup, err := b.Begin(t.Context(), &task.Session{Run: "r1", Request: "x", Rules: rules, Snapshot: snap, Event: func(string, any) {}})
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +91,51 @@ func newTable(t *testing.T, files map[string]string) *table {
 		t.Fatal(err)
 	}
 	return &table{Bench: b, t: t, dir: dir, tools: server, rules: rules}
+}
+
+func (b *table) path(name string) string { return filepath.Join(b.dir, filepath.FromSlash(name)) }
+
+func (b *table) bytes(name string) string {
+	b.t.Helper()
+	data, err := os.ReadFile(b.path(name))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// put writes a file as an editor outside of the run would.
+func (b *table) put(name, text string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(b.path(name)), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(b.path(name), []byte(text), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// obliged are the kinds of the open obligations.
+func (b *table) obliged() (kinds []string) {
+	for _, o := range b.rules.Open() {
+		kinds = append(kinds, o.Kind)
+	}
+	return kinds
+}
+
+// closed are the reasons of the gates.
+func (b *table) closed() (reasons []string) {
+	for _, name := range []string{obligeERC, obligeDRC} {
+		reasons = append(reasons, (&checkGate{b.Bench, name}).Closed(b.t.Context())...)
+	}
+	return reasons
+}
+
+func (b *table) drawn(want ...string) {
+	b.t.Helper()
+	if got := strings.Fields(git(b.t, b.dir, "diff", "--name-only")); strings.Join(got, " ") != strings.Join(want, " ") {
+		b.t.Errorf("changed %q, want %q", got, want)
+	}
 }
 
 func git(t *testing.T, dir string, args ...string) string {
@@ -138,28 +189,19 @@ func (b *table) refuses(name string, args any, words ...string) string {
 
 type in map[string]any
 
-func TestRenameNet(t *testing.T) {
-	b := newTable(t, nil)
-	text := b.must("rename_net", in{"from": "/STATUS", "to": "HEARTBEAT"})
-	t.Log(text)
-	t.Log(b.must("run_erc", in{}))
-	t.Log(b.must("run_drc", in{}))
-	t.Log(git(t, b.dir, "diff", "--stat"))
-	b.refuses("rename_net", in{"from": "HEARTBEAT", "to": "BUTTON"}, "exists")
-	b.refuses("rename_net", in{"from": "HEARTBEAT", "to": "UPDI"}, "exists")
-	b.refuses("rename_net", in{"from": "NOPE", "to": "X"})
-	t.Log(b.must("list_nets", in{"filter": "HEART"}))
-	t.Log(b.must("list_symbols", in{}))
-	t.Log(b.must("rename_reference", in{"from": "U2", "to": "U9"}))
-	t.Log(b.must("edit_symbol", in{"reference": "R1", "field": "Value", "text": "470"}))
-	t.Log(b.must("run_erc", in{}))
-	t.Log(b.must("run_drc", in{}))
-	text, ok := b.call("edit_symbol", in{"reference": "R1", "field": "Footprint", "text": "Resistor_SMD:R_0805_2012Metric"})
-	t.Log(text, ok)
-	text, ok = b.call("run_drc", in{})
-	t.Log(text, ok)
-	text, ok = b.call("edit_file", in{"path": "beacon.kicad_sch", "old": "(label \"VIN\"", "new": "(labl \"VIN\""})
-	t.Log(text, ok)
-	text, ok = b.call("edit_file", in{"path": "beacon.kicad_pcb", "old": "(version 20241229)", "new": "(version 20241229))"})
-	t.Log(text, ok)
+// stub is a kicad-cli that runs before first, a piece of shell in which $last is
+// the file, and then the real one.
+func stub(t *testing.T, first string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "kicad-cli")
+	text := "#!/bin/sh\nfor last; do :; done\n" + first + "\nexec " + kicadtest.CLI(t) + " \"$@\"\n"
+	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// divider is a project of two resistors, with PWR_FLAG missing: ERC has findings.
+func divider() map[string]string {
+	return map[string]string{"p.kicad_pro": "{\n}\n", "p.kicad_sch": kicadtest.Divider("p").String()}
 }
