@@ -256,3 +256,99 @@ func TestCacheAuditCauses(t *testing.T) {
 	mustRun(t, fiducial.New(llmtest.NewScript(turn("1", 3000, 0, slices.Repeat([]string{"read"}, 11)...), done), fiducial.WithTools(bulky(1)), fiducial.WithEvents(ev)), "go")
 	equal(t, "look-back", causes(ev), []fiducial.CacheCause{fiducial.CacheLookBack})
 }
+
+// S-90: a history that was replaced owes no committed event for what it held.
+func TestS90_ReplacingDiscardsTheOwedEvent(t *testing.T) {
+	ev := &events{}
+	points := 0
+	l, _, err := fiducial.New(llmtest.NewScript(llmtest.Say("x")), fiducial.WithEvents(ev), fiducial.WithCheckpoint(func(machine.Checkpoint) error {
+		if points++; points == 3 {
+			return errDisk
+		}
+		return nil
+	})).Run(t.Context(), llm.UserText("go"))
+	wantErr(t, err, fiducial.ErrCheckpoint)
+	eng, err := l.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.ReplaceHistory(t.Context(), []llm.Message{llm.UserText("other")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustLock(t, eng).Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "committed", count[fiducial.GenerationCommitted](ev), 0)
+}
+
+// E-177: 8000 tokens are protected by default; a replaced history is sent whole.
+func TestE177_Defaults(t *testing.T) {
+	model := llmtest.NewScript(meteredCall(1, 50), meteredCall(2, 9050), llmtest.ReplyUsage(llm.AssistantText("x"), llm.Usage{Input: llm.N(18_050)}), llmtest.Say("y"))
+	eng := fiducial.New(model, fiducial.WithTools(bulky(36_000)), fiducial.WithPruning(fiducial.PruneConfig{Minimum: 1}))
+	l, _ := mustRun(t, eng, "go")
+	equal(t, "sent", contents(model.Requests()[2].Messages), []int{0, 36_000})
+	eng, err := l.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.ReplaceHistory(t.Context(), l.History()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := eng.Run(t.Context(), llm.UserText("more")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "sent after it was replaced", contents(model.Requests()[3].Messages), []int{36_000, 36_000})
+}
+
+// E-71: hooks are asked about the tools that an executor names, and no others.
+func TestE71_HooksAndUnknownTools(t *testing.T) {
+	var asked []string
+	h := &hooks{
+		pre: func(_ fiducial.Invocation, c *llm.Call) (fiducial.ToolAnswer, error) {
+			asked = append(asked, "pre "+c.Name)
+			return nil, nil
+		},
+		post: func(_ fiducial.Invocation, c llm.Call, _ llm.Result) (fiducial.PostAnswer, error) {
+			asked = append(asked, "post "+c.Name)
+			return nil, nil
+		},
+	}
+	x := executor{specs: []tool.Spec{{Name: "a"}}, execute: func(tool.Call) tool.Result { return tool.Result{Summary: "ran"} }}
+	mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("a", "", "b", ""), llmtest.Say("x")), fiducial.WithExecutor(x), fiducial.WithInterceptor(h)), "go")
+	equal(t, "asked", asked, []string{"pre a", "post a"})
+}
+
+// The loop guard at its tightest, and what it makes of a model that is told.
+func TestLoopGuardOfTwo(t *testing.T) {
+	p := &probe{}
+	look := llmtest.Call("look", "")
+	_, out := mustRun(t, fiducial.New(llmtest.NewScript(look, look, look), fiducial.WithTools(p.tool("look")), fiducial.WithLoopGuard(2)), "go")
+	equal(t, "limit", out.Limit, fiducial.LimitLoop)
+	equal(t, "runs", p.count(), 3)
+	_, out = mustRun(t, fiducial.New(llmtest.NewScript(look, look, llmtest.Call("look", `{}`, "look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithLoopGuard(2)), "go")
+	equal(t, "reason when it changes its mind", out.Reason, fiducial.Finished)
+}
+
+// What a hook noted and what was appended before the run was opened is stored
+// with the run's first records.
+func TestAppendBeforeTheRunIsOpen(t *testing.T) {
+	j := journal.NewMemory()
+	eng := fiducial.New(llmtest.NewScript(llmtest.Say("x")), fiducial.WithJournal(j, "r"))
+	if err := eng.Append(t.Context(), llm.UserText("before")); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := mustRun(t, eng, "go")
+	_ = l.Close(t.Context())
+	other := fiducial.New(llmtest.NewScript(), fiducial.WithJournal(j, "r"))
+	if err := other.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, other.History(), "user: before", "user: go", "assistant: x")
+	if err := other.Append(t.Context(), llm.UserText("after")); err != nil {
+		t.Fatal(err)
+	}
+	info, err := j.Stat(t.Context(), "r")
+	if err != nil || info.Phase != "ready" || info.Ended { // stored at once
+		t.Errorf("%+v %v", info, err)
+	}
+}

@@ -185,6 +185,9 @@ func (w *world) attempt(t *testing.T, l *fiducial.Locked, ev *events, n int, inp
 	if (err != nil) != (out.Reason == fiducial.Failed || out.Reason == fiducial.Cancelled) {
 		w.fault("attempt %d: %s with %v", n, out.Reason, err)
 	}
+	if errors.Is(err, fiducial.ErrState) || errors.Is(err, fiducial.ErrBusy) || errors.Is(err, fiducial.ErrPrefix) || errors.Is(err, fiducial.ErrConfig) {
+		w.fault("attempt %d: the engine tripped over itself: %v", n, err)
+	}
 	return out, err
 }
 
