@@ -39,6 +39,7 @@ type readyCall struct {
 // executeTools gets a result for every call of the pending batch (S-97 to S-100).
 // Calls is the context that they run in.
 func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools) *exit {
+	r.pauses = 0
 	if len(r.cfg.interceptors) > 0 && r.reviewed != eff.Op && untouched(eff.Calls) {
 		if e := r.review(ctx); e != nil || r.state.Phase() != machine.PhaseTools {
 			return e

@@ -14,8 +14,9 @@ import (
 // the first answer that is not [Continue] (or [ContinueWith]) decides, and the
 // later ones are not asked. Embed [NopInterceptor] and write the hooks you need.
 //
-// A hook that fails stops the run with an error of kind interceptor: a failed
-// hook never counts as Continue.
+// A hook that fails, or panics, stops the run with an error of kind interceptor: a
+// failed hook never counts as Continue. The messages that a hook adds are user
+// messages.
 type Interceptor interface {
 	// PromptSubmit is asked when a run is given a message, before the message
 	// becomes history. It may change the message.

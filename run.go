@@ -15,9 +15,14 @@ import (
 // run is one Run or Resume: it owns the core until it ends.
 type run struct {
 	*core
-	op    string
-	bench bench // where calls are run
+	op     string
+	bench  bench // where calls are run
+	pauses int   // replies in a row that ended with llm.StopPause
 }
+
+// maxPauses is how often in a row a provider is sent the same conversation again
+// because it asks for that; then the run ends with what there is.
+const maxPauses = 10
 
 // An exit ends a run. err is set for Cancelled, ContextWindowExceeded and Failed.
 type exit struct {
@@ -357,7 +362,8 @@ func (r *run) finished(ctx context.Context, eff machine.Finished) *exit {
 		}
 		return r.start()
 	}
-	if eff.Stop == llm.StopPause { // the provider asks for the same conversation again
+	if eff.Stop == llm.StopPause && r.pauses < maxPauses { // the provider asks for the same conversation again
+		r.pauses++
 		return r.start()
 	}
 	return r.finish(eff)

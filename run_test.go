@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -148,6 +149,11 @@ func TestStopPauseSendsTheSameConversation(t *testing.T) {
 	_, out := mustRun(t, fiducial.New(model), "go")
 	equal(t, "answer", out.Text(), "now")
 	wantTexts(t, model.Requests()[1].Messages, "user: go", "assistant: wait")
+
+	wait := llmtest.Reply(llm.Message{Role: llm.RoleAssistant, Stop: llm.StopPause})
+	model = llmtest.NewScript(slices.Repeat([]llmtest.Turn{wait}, 20)...)
+	_, out = mustRun(t, fiducial.New(model), "go")
+	equal(t, "it does not go on for ever", [2]any{out.Stop, out.Requests}, [2]any{llm.StopPause, 11})
 }
 
 // E-4, E-14, E-15, E-189, S-134: the kinds of failure are told apart, each with
