@@ -149,8 +149,10 @@ func (r *run) addNow(messages []llm.Message) *exit {
 	return nil
 }
 
-// afterResponse asks the hooks about a reply that is history.
+// afterResponse asks the hooks about a reply that is history. What they want added
+// counts when all have let it pass, for otherwise they are asked again.
 func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
+	var more []llm.Message
 	for _, i := range r.cfg.interceptors {
 		answer, err := guarded(func() (ResponseAnswer, error) {
 			return i.AfterResponse(ctx, r.invocation(HookAfterResponse), m)
@@ -160,11 +162,11 @@ func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
 		}
 		switch a := answer.(type) {
 		case ContinueWith:
-			if err := r.later(HookAfterResponse, a.Messages...); err != nil {
+			more = append(more, a.Messages...)
+		case Pause:
+			if err := r.passed(more); err != nil {
 				return r.fail(err)
 			}
-		case Pause:
-			r.passed()
 			return r.pauseNow(ctx, a.Reason)
 		case Abort:
 			return r.abort(HookAfterResponse, a.Reason)
@@ -173,15 +175,22 @@ func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
 			return r.fail(noAnswer(HookAfterResponse, a))
 		}
 	}
-	r.passed()
+	if err := r.passed(more); err != nil {
+		return r.fail(err)
+	}
 	return nil
 }
 
-// passed remembers that the calls of the reply need no further review.
-func (r *run) passed() {
+// passed remembers that the calls of the reply need no further review, and what is
+// to be added behind their results.
+func (r *run) passed(more []llm.Message) error {
+	if err := r.later(HookAfterResponse, more...); err != nil {
+		return err
+	}
 	if p, ok := r.state.Pending(); ok && p.Kind == machine.PendingTools {
 		r.reviewed = p.Op
 	}
+	return nil
 }
 
 // preTool asks the hooks about one call. A nil answer means that it runs.

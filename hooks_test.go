@@ -305,6 +305,47 @@ func TestE45_AfterResponse(t *testing.T) {
 	wantTexts(t, l.History(), "user: go", "assistant: look()", "tool: success=ok", "user: more 1", "assistant: x", "user: more 2", "assistant: y")
 }
 
+// A hook that is asked again does not add its messages twice.
+func TestReviewMadeAgainAddsOnce(t *testing.T) {
+	for _, where := range []string{"after", "pre"} {
+		for _, elsewhere := range []bool{false, true} {
+			j, p := journal.NewMemory(), &probe{}
+			fails := 1
+			adds := &hooks{after: func(_ fiducial.Invocation, m llm.Message) (fiducial.ResponseAnswer, error) {
+				if m.CountCalls() == 0 {
+					return nil, nil
+				}
+				return fiducial.ContinueWith{Messages: []llm.Message{llm.UserText("once")}}, nil
+			}}
+			fail := &hooks{}
+			down := func() error {
+				if fails--; fails >= 0 {
+					return errors.New("down")
+				}
+				return nil
+			}
+			if where == "after" {
+				fail.after = func(fiducial.Invocation, llm.Message) (fiducial.ResponseAnswer, error) { return nil, down() }
+			} else {
+				fail.pre = func(fiducial.Invocation, *llm.Call) (fiducial.ToolAnswer, error) { return nil, down() }
+			}
+			model := llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x"))
+			engine := func() *fiducial.Engine {
+				return fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(adds, fail), fiducial.WithJournal(j, "r"))
+			}
+			l, _, err := engine().Run(t.Context(), llm.UserText("go"))
+			wantErr(t, err, fiducial.ErrInterceptor)
+			if elsewhere {
+				_ = l.Close(t.Context())
+				l = mustLock(t, engine())
+			}
+			out, err := l.Resume(t.Context())
+			wantReason(t, out, err, fiducial.Finished)
+			wantTexts(t, l.History(), "user: go", "assistant: look()", "tool: success=ok", "user: once", "assistant: x")
+		}
+	}
+}
+
 // What after-response wants added outlives the process.
 func TestAfterResponseMessagesAreDurable(t *testing.T) {
 	p, j := &probe{}, journal.NewMemory()

@@ -301,6 +301,9 @@ func (c *core) install(r *replayed) {
 	c.store.pending, c.store.notes, c.store.owed, c.store.again = nil, r.notes, 0, true
 	c.state, c.counts, c.extra = r.state, r.counts, r.extra
 	c.sent, c.noticed, c.reviewed, c.armed = c.state.Len(), 0, 0, armed{}
+	if p, ok := c.state.Pending(); ok && p.Kind == machine.PendingTools && len(r.extra) > 0 {
+		c.reviewed = p.Op // the hooks have said what to add, so they were asked
+	}
 	c.guard, c.audit = loopGuard{}, cacheAudit{}
 	c.meter.replace(&r.meter)
 	c.pruner = pruner{}
