@@ -107,3 +107,13 @@ func (d *Design) spell(net string, short bool) string {
 	}
 	return text
 }
+
+// IsNet reports whether a name is that of a pin's net, as a document may spell it: OUT for /OUT while there is no other
+// OUT, SPI/CS for SPI{slash}CS, NC for a pin left open.
+func (d *Design) IsNet(pin Pin, name string) bool { return d.checkNet(pin, name).ok }
+
+// MayBeNet reports whether a name may mean a pin's net: [Design.IsNet], or one of several that it fits.
+func (d *Design) MayBeNet(pin Pin, name string) bool {
+	res := d.checkNet(pin, name)
+	return res.ok || len(res.other) > 0
+}
