@@ -117,12 +117,22 @@ func (p plan) impossibleNet() string {
 		return fmt.Sprintf("the net is called %s already. Nothing was changed.", n.name)
 	}
 	for _, other := range p.nets() {
-		if plain(other.bare()) == plain(p.bareTo()) || plain(other.name) == plain(p.to) {
+		if plain(other.name) == plain(p.fullTo()) || plain(other.bare()) == plain(p.bareTo()) && n.meets(other) {
 			return fmt.Sprintf("renaming %s (%s) to %s would join it with the net %s (%s): two nets of one name are one net in KiCad. Nothing was changed.",
 				n.name, n.pins, p.bareTo(), other.name, other.pins)
 		}
 	}
 	return ""
+}
+
+// meets reports whether two nets are spelled on one sheet, or one of them on all: then
+// they would be one when they had one bare name.
+func (n net) meets(other net) bool {
+	if !strings.HasPrefix(n.name, "/") || !strings.HasPrefix(other.name, "/") {
+		return true
+	}
+	own := sheetsOf(n.places)
+	return slices.ContainsFunc(sheetsOf(other.places), func(s string) bool { return slices.Contains(own, s) })
 }
 
 func (p plan) noPart(ref string) string {
@@ -183,7 +193,7 @@ func (p plan) fullTo() string {
 	return strings.TrimSuffix(n.name, n.bare()) + p.bareTo()
 }
 
-var placePattern = regexp.MustCompile(`([^ ,]+\.kicad_sch):\d+`)
+var placePattern = regexp.MustCompile(`(.+?\.kicad_sch):\d+(?: \([^)]*\))?(?:, | |$)`)
 
 // files are those that the design's side of the change touches, as far as the
 // listings tell.
@@ -199,6 +209,11 @@ func (p plan) files() []string {
 		q, _ := p.part(p.ref)
 		places = q.places
 	}
+	return sheetsOf(places)
+}
+
+// sheetsOf are the sheet files of places, each once.
+func sheetsOf(places string) []string {
 	var files []string
 	for _, m := range placePattern.FindAllStringSubmatch(places, -1) {
 		if name := path.Clean(m[1]); !slices.Contains(files, name) {

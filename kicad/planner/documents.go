@@ -1,9 +1,11 @@
 package planner
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,11 +15,20 @@ func (p plan) searchPattern() string {
 	case renameNet:
 		return regexp.QuoteMeta(plain(p.net().bare()))
 	case renameRef:
-		return `\b` + regexp.QuoteMeta(p.from) + `\b`
+		return refPattern(p.from)
 	case setField:
-		return `\b` + regexp.QuoteMeta(p.ref) + `\b`
+		return refPattern(p.ref)
 	}
 	return "."
+}
+
+// refPattern finds a reference, and ranges of its letters that may hold it.
+func refPattern(ref string) string {
+	word := `\b` + regexp.QuoteMeta(ref) + `\b`
+	if m := refParts.FindStringSubmatch(ref); m != nil {
+		word += `|\b` + m[1] + `[0-9]+\s*(-|\.\.|\x{2013}|to)`
+	}
+	return word
 }
 
 // history are documents that tell what was; they are not rewritten.
@@ -43,19 +54,36 @@ type docEdit struct{ path, old, new string }
 // documentEdits are the edits that bring the documents that were read in line.
 func (p plan) documentEdits() []docEdit {
 	var out []docEdit
-	s := p.steps[len(p.steps)-1]
-	docs := p.foundDocs()
-	for i, c := range s.calls {
-		if c.Name != "read_file" || i >= len(s.results) || i-1 >= len(docs) {
+	for _, name := range p.foundDocs() {
+		text, whole := p.document(name)
+		if !whole {
 			continue
 		}
-		text := s.results[i].Content
 		if now := p.rewrite(text); now != text {
 			old, new := stretch(text, now)
-			out = append(out, docEdit{docs[i-1], old, new})
+			out = append(out, docEdit{name, old, new})
 		}
 	}
 	return out
+}
+
+var sizePattern = regexp.MustCompile(`: \d+ lines, (\d+) bytes`)
+
+// document is what read_file last gave of a document, and whether that was all of
+// it: a long answer is cut.
+func (p plan) document(name string) (text string, whole bool) {
+	want := call("read_file", args{"path": name}).Args
+	for _, s := range slices.Backward(p.steps) {
+		for i, c := range s.calls {
+			if c.Name != "read_file" || c.Args != want || i >= len(s.results) || s.results[i].IsError() {
+				continue
+			}
+			res := s.results[i]
+			m := sizePattern.FindStringSubmatch(res.Summary)
+			return res.Content, m != nil && m[1] == strconv.Itoa(len(res.Content))
+		}
+	}
+	return "", false
 }
 
 // rewrite is a document with the change carried out.
@@ -66,7 +94,7 @@ func (p plan) rewrite(text string) string {
 		t.see(line)
 		switch p.kind {
 		case renameNet:
-			line = p.renameInLine(line)
+			line = p.renameInLine(&t, line)
 		case renameRef:
 			line = replaceToken(line, p.from, p.to)
 		case setField:
@@ -77,27 +105,86 @@ func (p plan) rewrite(text string) string {
 	return b.String()
 }
 
-// renameInLine replaces the net's full name wherever it stands as a name of its
-// own, and its bare name where it is a whole table cell or a code span: in prose
-// a bare name may be any word.
-func (p plan) renameInLine(line string) string {
+// renameInLine replaces the net's name where a net is meant: in the net column of a
+// table, in code spans, and elsewhere when the name can be no word of the language.
+// A pin, a value or a word may be called the same.
+func (p plan) renameInLine(t *tableState, line string) string {
 	n := p.net()
-	from, to := plain(n.name), plain(p.fullTo())
-	line = replaceToken(line, from, to)
-	if bare := plain(n.bare()); bare != from {
-		line = strings.ReplaceAll(line, "`"+bare+"`", "`"+plain(p.bareTo())+"`")
-		if strings.HasPrefix(strings.TrimSpace(line), "|") {
-			cells := strings.Split(line, "|")
-			for i, c := range cells {
-				if strings.TrimSpace(c) == bare {
-					cells[i] = refill(c, plain(p.bareTo()))
-				}
+	pairs := [][2]string{{plain(n.name), plain(p.fullTo())}}
+	if bare := plain(n.bare()); bare != pairs[0][0] {
+		pairs = append(pairs, [2]string{bare, plain(p.bareTo())})
+	}
+	for _, pair := range pairs {
+		from, to := pair[0], pair[1]
+		line = strings.ReplaceAll(line, "`"+from+"`", "`"+to+"`")
+		switch {
+		case t.columns != nil:
+			line = t.inColumns(line, netColumns, func(cell string) string { return replaceWord(cell, from, to) })
+			if strings.HasPrefix(from, "/") {
+				line = replaceToken(line, from, to)
 			}
-			line = strings.Join(cells, "|")
+		case from == plain(n.name) && distinct(from):
+			line = replaceToken(line, from, to)
 		}
 	}
 	return line
 }
+
+// distinct reports whether a net's full name can be no ordinary word.
+func distinct(name string) bool { return strings.ContainsAny(name, "/_+~{0123456789") }
+
+// leftAlone tells where documents still spell what has changed.
+func (p plan) leftAlone() (notes []string) {
+	old := p.from
+	switch p.kind {
+	case renameNet:
+		old = plain(p.net().name)
+	case setField:
+		old = p.ref
+	case renameRef:
+	}
+	for _, name := range p.foundDocs() {
+		text, whole := p.document(name)
+		if !whole {
+			notes = append(notes, fmt.Sprintf("%s is too long to be rewritten here; see whether it names %s.", name, old))
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(p.rewrite(text)) {
+			n++
+			switch covered := rangeOver(line, old); {
+			case p.kind != renameNet && covered != "":
+				notes = append(notes, fmt.Sprintf("%s line %d says %s, which covers %s; it was left alone.", name, n, covered, old))
+			case p.kind == renameNet && replaceWord(line, bareName(old), "") != line:
+				notes = append(notes, fmt.Sprintf("%s line %d says %s, where it may mean something else; it was left alone.", name, n, bareName(old)))
+			}
+		}
+	}
+	return notes
+}
+
+func bareName(net string) string { return net[strings.LastIndex(net, "/")+1:] }
+
+var rangePattern = regexp.MustCompile(`\b([A-Za-z]+)([0-9]+)\s*(?:-|\.\.|\x{2013}|to)\s*([A-Za-z]*)([0-9]+)\b`)
+
+// rangeOver is a range of references, such as R1-R4, that holds ref without naming it.
+func rangeOver(line, ref string) string {
+	m := refParts.FindStringSubmatch(ref)
+	if m == nil {
+		return ""
+	}
+	at, _ := strconv.Atoi(m[2]) // the pattern has digits only; a number too large is in no range
+	for _, r := range rangePattern.FindAllStringSubmatch(line, -1) {
+		from, _ := strconv.Atoi(r[2])
+		to, _ := strconv.Atoi(r[4])
+		if r[1] == m[1] && (r[3] == "" || r[3] == m[1]) && from <= at && at <= to {
+			return r[0]
+		}
+	}
+	return ""
+}
+
+var refParts = regexp.MustCompile(`^([A-Za-z]+)([0-9]+)$`)
 
 // replaceToken replaces from where no character of a name stands beside it. In a
 // table the cell keeps its width while there is room.

@@ -78,6 +78,33 @@ func (t talk) last(tool string) (llm.Result, bool) {
 	return llm.Result{}, false
 }
 
+// count is how often a tool was called.
+func (t talk) count(tool string) (n int) {
+	for _, s := range t.steps {
+		for _, c := range s.calls {
+			if c.Name == tool {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unknown are the calls of the latest step that a crash cut off. An edit that was cut
+// off has been taken back, so that each can be made again.
+func (t talk) unknown() (again []llm.Call) {
+	if len(t.steps) == 0 {
+		return nil
+	}
+	s := t.steps[len(t.steps)-1]
+	for i, r := range s.results {
+		if r.Status == llm.StatusUnknown && i < len(s.calls) {
+			again = append(again, llm.Call{Name: s.calls[i].Name, Args: s.calls[i].Args})
+		}
+	}
+	return again
+}
+
 // called reports whether the latest step called the tool.
 func (t talk) called(tool string) bool {
 	if len(t.steps) == 0 {
@@ -111,6 +138,9 @@ func next(req *llm.Request) llm.Message {
 		return refuse(err.Error())
 	}
 	p := plan{talk: t, request: r}
+	if again := t.unknown(); len(again) > 0 {
+		return calls("Doing again what was interrupted.", again...)
+	}
 	switch {
 	case len(t.steps) == 0:
 		return p.look()
@@ -127,6 +157,8 @@ func next(req *llm.Request) llm.Message {
 		return p.change()
 	case t.called("rename_net"), t.called("rename_reference"), t.called("edit_symbol"):
 		return p.documentsAndChecks()
+	case t.called("edit_file"):
+		return p.check("Checking.")
 	}
 	return p.propose()
 }
@@ -185,7 +217,14 @@ func (p plan) documentsAndChecks() llm.Message {
 	for _, e := range p.documentEdits() {
 		all = append(all, call("edit_file", args{"path": e.path, "old": e.old, "new": e.new}))
 	}
+	if len(all) == 0 {
+		return p.check("No document has to follow. Checking.")
+	}
 	return calls("Bringing the documents in line and checking.", append(all, call("run_erc", args{}), call("run_drc", args{}))...)
+}
+
+func (p plan) check(text string) llm.Message {
+	return calls(text, call("run_erc", args{}), call("run_drc", args{}))
 }
 
 // afterChecks ends the run by what the checks say.
@@ -202,12 +241,20 @@ func (p plan) afterChecks() llm.Message {
 		}
 		verdicts = append(verdicts, verdict(firstLine(body)))
 	}
-	return finish("done", fmt.Sprintf("%s. %s", p.what(), strings.Join(verdicts, ". ")))
+	summary := fmt.Sprintf("%s. %s.", p.what(), strings.Join(verdicts, ". "))
+	for _, note := range p.leftAlone() {
+		summary += "\n" + note
+	}
+	return finish("done", summary)
 }
 
-// afterFinish is reached when finish was not accepted.
+// afterFinish is reached when finish was not accepted, or was withdrawn since: after
+// a crash every check is due again.
 func (p plan) afterFinish() llm.Message {
 	res, _ := p.last("finish")
+	if p.count("finish") < 3 && p.count("run_erc") > 0 {
+		return p.check("Checking once more.")
+	}
 	return refuse("The run could not be finished: " + res.Body())
 }
 

@@ -37,6 +37,7 @@ func cells(line string) []string {
 var (
 	refColumns   = []string{"refdes", "ref", "refs", "reference", "references", "designator", "designators"}
 	countColumns = []string{"qty", "quantity", "count"}
+	netColumns   = []string{"net", "nets", "net name", "signal", "signals"}
 )
 
 func (t *tableState) column(names ...string) int {
@@ -75,6 +76,29 @@ func (t *tableState) setCell(line, ref, field, text string) string {
 		return join(row) + end + join(own)
 	}
 	return join(row) + end + join(own) + end
+}
+
+// inColumns changes the cells of the named columns in a line of a table.
+func (t *tableState) inColumns(line string, names []string, change func(cell string) string) string {
+	row := cells(line)
+	if ruler.MatchString(line) || len(row) != len(t.columns) {
+		return line
+	}
+	changed := false
+	for i, c := range t.columns {
+		if !slices.Contains(names, c) {
+			continue
+		}
+		text := strings.TrimSpace(row[i])
+		if now := change(text); now != text {
+			row[i], changed = refill(row[i], now), true
+		}
+	}
+	if !changed {
+		return line
+	}
+	body := strings.TrimRight(line, "\r\n")
+	return strings.TrimSuffix(body, strings.TrimLeft(body, " \t")) + join(row) + line[len(body):]
 }
 
 func splitRefs(cell string) []string {
