@@ -143,8 +143,10 @@ func (e usageExpect) check(got llm.Usage) error {
 		want *int64
 		got  llm.Count
 	}{
-		{"input_total", e.InputTotal, got.Input}, {"output_total", e.OutputTotal, got.Output},
-		{"cache_read", e.CacheRead, got.CacheRead}, {"cache_write", e.CacheWrite, got.CacheWrite},
+		{"input_total", e.InputTotal, got.Input},
+		{"output_total", e.OutputTotal, got.Output},
+		{"cache_read", e.CacheRead, got.CacheRead},
+		{"cache_write", e.CacheWrite, got.CacheWrite},
 		{"reasoning", e.Reasoning, got.Reasoning},
 	} {
 		if n.want == nil {

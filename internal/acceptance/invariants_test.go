@@ -71,13 +71,17 @@ func samples() []sample {
 		{"openai-responses", "tool_args_valid_json", "", `{"input":[{"type":"function_call","arguments":"{}"}]}`, []string{`{"input":[{"type":"function_call","arguments":"{"}]}`}, ""},
 		{"gemini", "tool_args_valid_json", "", `{"contents":[` + gemUse + `]}`, []string{`{"contents":[` + strings.Replace(gemUse, `"args":{}`, `"args":[]`, 1) + `]}`}, ""},
 		{"anthropic", "valid_utf8_json", "", `{"a":"é😀\ud83d\ude00\\ud83d"}`, []string{"{\"a\":\"\xff\"}", `{"a":"\ud83d"}`, `{"a":"\\\ude00"}`, `{"a":"\uFFFD"}`, "{\"a\":\"\uFFFD\"}"}, ""},
-		{"anthropic", "prefix_stable", `{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`,
-			`{"system":[{"type":"text","text":"s"}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant","content":[{"type":"text","text":"y"}]}]}`, []string{
+		{
+			"anthropic", "prefix_stable", `{"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`,
+			`{"system":[{"type":"text","text":"s"}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant","content":[{"type":"text","text":"y"}]}]}`,
+			[]string{
 				`{"system":[{"type":"text","text":"t"}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`,
 				`{"system":[{"type":"text","text":"s"}],"tools":[{"name":"b"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`,
 				`{"system":[{"type":"text","text":"s"}],"tools":[{"name":"a"}],"messages":[{"role":"user","content":[{"text":"x","type":"text"}]}]}`,
 				`{"system":[{"type":"text","text":"s"}],"tools":[{"name":"a"}],"messages":[]}`,
-			}, ""},
+			},
+			"",
+		},
 		{"anthropic", "cache_breakpoints_le_4", "", ant(antUser(marked(1)), antUser(plain(2))), []string{
 			ant(antUser(plain(1))), ant(antUser(marked(1)), antUser(plain(2)), antUser(plain(3))),
 			ant(antUser(marked(1), marked(2), marked(3), marked(4), marked(5))),

@@ -144,6 +144,7 @@ func pointAt(p *points, data fiducial.EventData) {
 		p.pass("call settled")
 	case fiducial.RunFinished:
 		p.pass("run finished")
+	default:
 	}
 }
 

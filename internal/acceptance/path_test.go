@@ -22,10 +22,10 @@ func parsePath(path string) ([]hop, error) {
 	var out []hop
 	rest := path
 	for rest != "" {
-		switch {
-		case rest[0] == '.':
+		switch rest[0] {
+		case '.':
 			rest = rest[1:]
-		case rest[0] == '[':
+		case '[':
 			inside, after, ok := strings.Cut(rest[1:], "]")
 			if !ok {
 				return nil, fmt.Errorf("path %q: a bracket is not closed", path)

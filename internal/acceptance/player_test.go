@@ -63,13 +63,12 @@ type player struct {
 
 // A playedStep is a step that goes on.
 type playedStep struct {
-	spec    stepSpec
-	cancel  context.CancelFunc
-	killed  chan struct{}
-	hits    int
-	drafts  []draft
-	usage   llm.Usage
-	steered int
+	spec   stepSpec
+	cancel context.CancelFunc
+	killed chan struct{}
+	hits   int
+	drafts []draft
+	usage  llm.Usage
 }
 
 // A draft is what one request streamed.
@@ -150,7 +149,7 @@ func (p *player) do(ctx context.Context, s stepSpec) error {
 func (p *player) drop(ctx context.Context) error {
 	proc := p.proc
 	p.setProcess(nil)
-	if proc == nil || proc.alive() != nil {
+	if proc == nil || proc.isDead() {
 		return nil
 	}
 	return proc.close(ctx)
@@ -240,7 +239,7 @@ func (p *player) run(ctx context.Context, s stepSpec) stepResult {
 	p.step = step
 	proc := p.proc
 	p.mu.Unlock()
-	if proc == nil || proc.alive() != nil {
+	if proc == nil || proc.isDead() {
 		var err error
 		if proc, err = p.boot(); err != nil {
 			cancel()
@@ -317,7 +316,7 @@ func classOf(err error) string {
 
 // watch hears of the engine's events.
 func (p *player) watch(proc *process, data fiducial.EventData) {
-	if proc.alive() != nil {
+	if proc.isDead() {
 		return
 	}
 	switch ev := data.(type) {

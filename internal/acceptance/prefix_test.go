@@ -139,6 +139,7 @@ func (k *talk) open() {
 				k.seen["steered"]++
 			case fiducial.NoticeAdded:
 				k.seen["notices"]++
+			default:
 			}
 		})))
 	var err error

@@ -37,12 +37,14 @@ type process struct {
 	after string // where the store stands as it was at the kill
 }
 
-// alive is asked before everything that the outside would see.
-func (p *process) alive() error {
+func (p *process) isDead() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return must(!p.dead, errDead)
+	return p.dead
 }
+
+// alive is asked before everything that the outside would see.
+func (p *process) alive() error { return must(!p.isDead(), errDead) }
 
 // kill freezes the store: what stands in folder now is copied to after, and the
 // process writes nothing any more.
