@@ -33,6 +33,7 @@ type Bench struct {
 	// that no reader sees half an edit; tools that read, and checks, share it.
 	mu       sync.RWMutex
 	proposal *proposal
+	pending  []*edit  // of the edit that is under way
 	changes  []string // the electrical differences of the run's edits, in order
 
 	// checks guards the last results, which two checks may write side by side.
@@ -282,6 +283,11 @@ const (
 // Begin takes the baseline and hands the tools over.
 func (b *Bench) Begin(ctx context.Context, s *task.Session) (*task.Setup, error) {
 	b.session = s
+	if s.Resumed {
+		if err := b.takeBack(); err != nil {
+			return nil, err
+		}
+	}
 	rules, err := b.snapshotRules(ctx)
 	if err != nil {
 		return nil, err

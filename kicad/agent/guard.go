@@ -109,18 +109,25 @@ func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	done, err := b.intend(edits)
+	if err != nil {
+		return "", tool.Errorf(tool.Failed, "nothing was changed: %w", err)
+	}
 	if err := b.write(edits); err != nil {
-		return "", err
+		return "", errors.Join(err, done())
 	}
 	notes, err := b.judge(ctx, edits, before, c.accept)
 	if err != nil {
 		if back := b.putBack(edits); back != nil {
-			return "", errors.Join(err, back)
+			return "", errors.Join(err, back) // what was to be done stays stored
 		}
-		return "", err
+		return "", errors.Join(err, done())
 	}
 	for _, e := range edits {
 		b.touched(e.name)
+	}
+	if err := done(); err != nil {
+		return "", tool.Errorf(tool.Failed, "the edit was kept, but %s could not be removed, so that the run cannot be resumed: %w", b.intentFile(), err)
 	}
 	return notes, nil
 }

@@ -27,6 +27,42 @@ type table struct {
 	dir   string
 	tools *tool.Server
 	rules *task.Rules
+
+	system string
+}
+
+// again is the same run as another process takes it up.
+func (b *table) again() *table {
+	b.t.Helper()
+	repo, err := workspace.Open(b.t.Context(), b.dir, workspace.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	snap, err := repo.Reopen(b.t.Context(), "r1")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	proj, err := project.Find(os.DirFS(b.dir), ".")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	bench, err := New(Options{Top: b.dir, Project: proj, CLI: b.cli})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	rules := task.NewRules(task.RulesConfig{})
+	setup, err := bench.Begin(b.t.Context(), &task.Session{
+		Run: "r1", Request: "x", Rules: rules, Snapshot: snap, Resumed: true, Event: func(string, any) {},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = bench.Close() })
+	server, err := tool.NewServer(setup.Tools...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &table{Bench: bench, t: b.t, dir: b.dir, tools: server, rules: rules, system: setup.System}
 }
 
 // newTable begins a run on the bundled project, or on files.
@@ -81,7 +117,8 @@ func newTableWith(t *testing.T, files map[string]string, cli string) *table {
 	}
 	rules := task.NewRules(task.RulesConfig{})
 	rules.Unlock()
-	setup, err := b.Begin(t.Context(), &task.Session{Run: "r1", Request: "x", Rules: rules, Snapshot: snap, Event: func(string, any) {}})
+	session := &task.Session{Run: "r1", Request: "x", Rules: rules, Snapshot: snap, Event: func(string, any) {}}
+	setup, err := b.Begin(t.Context(), session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +127,7 @@ func newTableWith(t *testing.T, files map[string]string, cli string) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &table{Bench: b, t: t, dir: dir, tools: server, rules: rules}
+	return &table{Bench: b, t: t, dir: dir, tools: server, rules: rules, system: setup.System}
 }
 
 func (b *table) path(name string) string { return filepath.Join(b.dir, filepath.FromSlash(name)) }

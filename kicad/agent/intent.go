@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// An intent is an edit of several files that is under way, with what they held. It
+// is stored before the first file is written and removed when the edit is kept or
+// put back. A process that finds one has taken over from one that was killed in
+// between: the edit is then taken back whole, and its call counts as not made.
+type intent struct {
+	Files []intended `json:"files"`
+}
+
+type intended struct {
+	Name string      `json:"name"`
+	Mode fs.FileMode `json:"mode"`
+	Old  []byte      `json:"old"`
+}
+
+func (b *Bench) intentFile() string {
+	return filepath.Join(".fiducial", "runs", b.session.Run, "edit.json")
+}
+
+// intend stores that files are about to be written, beside those of an edit that this
+// one belongs to. Done takes them off again.
+func (b *Bench) intend(edits []*edit) (done func() error, err error) {
+	n := len(b.pending)
+	b.pending = append(b.pending, edits...)
+	done = func() error {
+		b.pending = b.pending[:n]
+		if n > 0 {
+			return nil // the edit that this belongs to ends it
+		}
+		if err := b.root.Remove(b.intentFile()); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	var in intent
+	for _, e := range b.pending {
+		in.Files = append(in.Files, intended{e.name, e.mode, e.old})
+	}
+	data, err := json.Marshal(in)
+	if err == nil {
+		err = b.root.MkdirAll(filepath.Dir(b.intentFile()), 0o700)
+	}
+	if err == nil {
+		err = b.writeWhole(b.intentFile(), data, 0o600)
+	}
+	if err != nil {
+		b.pending = b.pending[:n]
+		return nil, fmt.Errorf("what the files held could not be stored: %w", err)
+	}
+	return done, nil
+}
+
+// takeBack puts back what an edit had written that a kill cut off.
+func (b *Bench) takeBack() error {
+	data, err := b.root.ReadFile(b.intentFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var in intent
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("%s cannot be read: %w", b.intentFile(), err)
+	}
+	for _, f := range in.Files {
+		name, err := clean(f.Name)
+		if err != nil {
+			return err
+		}
+		if err := b.writeWhole(filepath.FromSlash(name), f.Old, f.Mode.Perm()); err != nil {
+			return fmt.Errorf("%s could not be put back: %w", name, err)
+		}
+	}
+	b.session.Event("edit-taken-back", map[string]any{"files": len(in.Files)})
+	return b.root.Remove(b.intentFile())
+}
