@@ -39,6 +39,7 @@ a network nor git.`,
 		newDoctor(a),
 		newRuns(a),
 		newShow(a),
+		newDiff(a),
 		newVersion(a),
 		newExitCodes(),
 	)
