@@ -352,3 +352,75 @@ func TestAppendBeforeTheRunIsOpen(t *testing.T) {
 		t.Errorf("%+v %v", info, err)
 	}
 }
+
+// E-73: hooks are not shown results whose outcome is unknown.
+func TestE73_UnknownResultsAreNotShown(t *testing.T) {
+	h := &hooks{post: func(_ fiducial.Invocation, _ llm.Call, r llm.Result) (fiducial.PostAnswer, error) {
+		t.Errorf("shown: %+v", r)
+		return nil, nil
+	}}
+	x := executor{specs: []tool.Spec{{Name: "a"}}, execute: func(tool.Call) tool.Result { return tool.Result{Status: llm.StatusUnknown, Summary: "?"} }}
+	l, _ := mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("a", ""), llmtest.Say("x")), fiducial.WithExecutor(x), fiducial.WithInterceptor(h)), "go")
+	wantTexts(t, l.History()[2:3], "tool: unknown=?")
+}
+
+// The very first append may be stored or not: the history that the engine began
+// with is there once in either case.
+func TestUncertainFirstAppend(t *testing.T) {
+	for _, stored := range []bool{false, true} {
+		f := &flaky{Journal: journal.NewMemory(), failAt: 1, stored: stored, failWith: &journal.Error{Kind: journal.KindUncertain, Op: "append"}}
+		l := mustLock(t, fiducial.New(llmtest.NewScript(llmtest.Say("x")), fiducial.WithJournal(f, "r"), fiducial.WithHistory(llm.UserText("old"), llm.AssistantText("news"))))
+		_, err := l.Run(t.Context(), llm.UserText("go"))
+		wantErr(t, err, journal.ErrUncertain)
+		out, err := l.Run(t.Context(), llm.UserText("go"))
+		wantReason(t, out, err, fiducial.Finished)
+		wantTexts(t, l.History(), "user: old", "assistant: news", "user: go", "assistant: x")
+	}
+}
+
+// Who resumes a run that went in circles gives it another chance.
+func TestResumeAfterALoop(t *testing.T) {
+	p := &probe{}
+	look := llmtest.Call("look", "")
+	l, out := mustRun(t, fiducial.New(llmtest.NewScript(look, look, look, llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithLoopGuard(2)), "go")
+	equal(t, "limit", out.Limit, fiducial.LimitLoop)
+	out, err := l.Resume(t.Context())
+	wantReason(t, out, err, fiducial.Finished)
+}
+
+// E-9: an old handle stays stale, however often the engine is locked and unlocked.
+func TestOldHandlesStayStale(t *testing.T) {
+	eng := fiducial.New(llmtest.NewScript())
+	l := mustLock(t, eng)
+	again, err := l.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, eng.SetSystem("x"), fiducial.ErrStale)
+	_ = mustLock(t, again)
+	_, err = l.Unlock()
+	wantErr(t, err, fiducial.ErrStale)
+}
+
+// A replaced history is the cause of the miss that follows.
+func TestCacheAuditOfAReplacedHistory(t *testing.T) {
+	ev := &events{}
+	turn := func(input int64) llmtest.Turn {
+		return llmtest.ReplyUsage(llm.AssistantText("x"), llm.Usage{Input: llm.N(input), CacheRead: llm.N(0)})
+	}
+	l, _ := mustRun(t, fiducial.New(llmtest.NewScript(turn(5000), turn(3000)), fiducial.WithEvents(ev)), "go")
+	eng, err := l.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eng.ReplaceHistory(t.Context(), []llm.Message{llm.UserText("short")}); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, eng, "more")
+	for _, e := range ev.all {
+		if m, ok := e.Data.(fiducial.CacheMiss); ok && m.Cause == fiducial.CachePrefixEdited && m.Possible == 5000 {
+			return
+		}
+	}
+	t.Errorf("no miss: %v", ev.names())
+}
