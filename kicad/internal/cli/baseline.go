@@ -15,13 +15,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/project"
 )
 
 // compare judges the tree by what it adds to the project as it was at a revision.
-func (a *app) compare(ctx context.Context, r *kicadcli.Runner, p place, now tree, rev string, out *checkJSON) error {
+func (a *app) compare(ctx context.Context, r *kicadcli.Runner, p place, now tree, rev string, w which, out *checkJSON) error {
 	if !p.git {
 		return cannot(fmt.Errorf("--baseline: %s is in no git repository", p.dir), "run check without --baseline")
 	}
@@ -41,7 +42,7 @@ func (a *app) compare(ctx context.Context, r *kicadcli.Runner, p place, now tree
 	if err != nil {
 		return err
 	}
-	return comparison{r: r, old: old, now: now, judged: judged}.run(ctx, out)
+	return comparison{r: r, old: old, judged: judged, which: w}.run(ctx, out)
 }
 
 // asIn is the same project in another tree, with the files that are there.
@@ -91,10 +92,11 @@ func underRulesOf(old, now tree, out *checkJSON) (tree, error) {
 	return now, nil
 }
 
-// A comparison is of two trees. Judged is now, under the rules of old.
+// A comparison is of two trees. Judged is the newer one, under the rules of old.
 type comparison struct {
-	r                *kicadcli.Runner
-	old, now, judged tree
+	r           *kicadcli.Runner
+	old, judged tree
+	which       which
 }
 
 func (c comparison) run(ctx context.Context, out *checkJSON) error {
@@ -104,10 +106,10 @@ func (c comparison) run(ctx context.Context, out *checkJSON) error {
 	}
 	before := make(chan result, 1)
 	go func() {
-		v, err := verify(ctx, c.r, c.old)
+		v, err := verify(ctx, c.r, c.old, c.which)
 		before <- result{v, err}
 	}()
-	now, err := verify(ctx, c.r, c.judged)
+	now, err := verify(ctx, c.r, c.judged, c.which)
 	was := <-before
 	if err := errors.Join(err, was.err); err != nil {
 		return err
@@ -118,6 +120,12 @@ func (c comparison) run(ctx context.Context, out *checkJSON) error {
 			out.addRule(v, against(was.v.of(check), v))
 		}
 	}
+	for _, pair := range [][2]*ruleJSON{{was.v.drift, now.drift}, {was.v.constraints, now.constraints}} {
+		if pair[1] != nil {
+			pair[1].sinceBaseline(pair[0])
+		}
+	}
+	out.addDocs(now.drift, now.constraints)
 	return nil
 }
 
@@ -223,6 +231,9 @@ func (g gitAt) designFiles(ctx context.Context, commit string) ([]blob, error) {
 }
 
 func isDesign(base string) bool {
+	if strings.EqualFold(path.Ext(base), ".md") || base == docs.ConfigName || base == docs.RegistryName {
+		return true // for the documents
+	}
 	return strings.HasPrefix(path.Ext(base), ".kicad_") || strings.HasSuffix(base, "-lib-table") || path.Ext(base) == ".lib"
 }
 

@@ -64,7 +64,7 @@ func scripts(t *testing.T, dir string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "board": writeBoard, "divider": divider, "replace": replace, "listing": listing,
-			"waitfor": waitFor, "chop": chop, "run": writeRun, "journal": writeJournal,
+			"waitfor": waitFor, "chop": chop, "nul": nul, "run": writeRun, "journal": writeJournal,
 		},
 	})
 }
@@ -112,6 +112,11 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 func chop(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile(args[0])
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text[:len(text)-1]), 0o600))
+}
+
+// nul puts a NUL byte behind a file.
+func nul(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), append([]byte(ts.ReadFile(args[0])), 0), 0o600))
 }
 
 // listing writes names, sizes and times of a folder's files to a file.

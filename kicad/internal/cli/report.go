@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fiducial-dev/fiducial/kicad/constraint"
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 )
@@ -61,7 +62,7 @@ func reportFindings(u *ui.UI, c ruleJSON) {
 		if !f.Counts {
 			continue
 		}
-		if g := groupOf(f.Finding); g != group {
+		if g := groupOf(f); g != group {
 			group = g
 			u.Heading("%s %s", name(c.Check), g)
 		}
@@ -76,6 +77,11 @@ func reportFindings(u *ui.UI, c ruleJSON) {
 		{"about the libraries of this computer, do not count", func(f findingJSON) bool { return f.Library }},
 	} {
 		reportQuiet(u, c, part.title, part.is)
+	}
+	for _, l := range c.Limits {
+		if l.Status == constraint.NotChecked {
+			u.Line("%s", l)
+		}
 	}
 	if len(c.Removed) > 0 {
 		u.Heading("%s, gone since the baseline", name(c.Check))
@@ -108,8 +114,12 @@ func reportQuiet(u *ui.UI, c ruleJSON, title string, is func(findingJSON) bool) 
 	u.Line("%s, %s: %s", name(c.Check), title, strings.Join(list, ", "))
 }
 
-func groupOf(f findings.Finding) string {
+func groupOf(f findingJSON) string {
 	switch {
+	case f.Drift != nil:
+		return f.Drift.Doc
+	case f.Check == checkDrift || f.Check == checkConstraints:
+		return "of the project"
 	case f.Sheet != "":
 		return "sheet " + f.Sheet
 	case f.Section == findings.Unconnected:

@@ -32,6 +32,8 @@ func (t tree) input(file string) kicadcli.Input {
 type verdicts struct {
 	erc, drc *kicadcli.Verdict
 	sheets   sheets
+	// Our own checks: of the documents, and of the constraints.
+	drift, constraints *ruleJSON
 }
 
 func (v verdicts) of(check findings.Check) *kicadcli.Verdict {
@@ -41,22 +43,25 @@ func (v verdicts) of(check findings.Check) *kicadcli.Verdict {
 	return v.drc
 }
 
-// verify runs ERC and DRC side by side, and looks beside them at every sheet, for kicad-cli passes over a missing or
+// verify runs the checks side by side, and looks beside them at every sheet, for kicad-cli passes over a missing or
 // broken one in silence. Only the end of ctx is an error: what did not run is in the verdicts.
-func verify(ctx context.Context, r *kicadcli.Runner, t tree) (verdicts, error) {
+func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts, error) {
 	var v verdicts
 	var wg sync.WaitGroup
-	if t.proj.PCB != "" {
+	if t.proj.PCB != "" && w[findings.DRC] {
 		wg.Go(func() {
 			drc, err := r.DRC(ctx, t.input(t.proj.PCB))
 			v.drc = explain(ctx, r, t, drc, err)
 		})
 	}
 	if t.proj.Root != "" {
-		wg.Go(func() {
-			erc, err := r.ERC(ctx, t.input(t.proj.Root))
-			v.erc = explain(ctx, r, t, erc, err)
-		})
+		if w[findings.ERC] {
+			wg.Go(func() {
+				erc, err := r.ERC(ctx, t.input(t.proj.Root))
+				v.erc = explain(ctx, r, t, erc, err)
+			})
+		}
+		wg.Go(func() { v.drift, v.constraints = verifyDocs(ctx, r, t, w) })
 		wg.Go(func() { v.sheets = lookAtSheets(ctx, r, t) })
 	}
 	wg.Wait()
@@ -68,6 +73,12 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree) (verdicts, error) {
 		for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
 			if c != nil && c.Status != kicadcli.NotRun && (c.Check == findings.ERC || c.Parity) {
 				c.Status, c.Reason = kicadcli.NotRun, "kicad-cli passed over a part of the schematic: "+reason
+			}
+		}
+		for _, c := range []*ruleJSON{v.drift, v.constraints} {
+			if c != nil {
+				*c = *t.docRule(c.Check) // a part that is missing is none that is gone
+				c.Reason = "kicad-cli passed over a part of the schematic: " + reason
 			}
 		}
 	}
