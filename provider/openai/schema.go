@@ -12,10 +12,8 @@ import (
 const emptySchema = `{"type":"object","properties":{}}`
 
 // schemaOf is a tool's schema as it is sent: keys and numbers as they were given,
-// without white space and without HTML escapes. At its top it is made what the API
-// insists on, since one tool that is refused disables all: an object with
-// properties, even when there are none (E-242), without alternatives. Those become
-// optional properties; each tool still looks at its arguments itself.
+// without white space and without HTML escapes, at its top an object with
+// properties, even when there are none (E-242).
 func schemaOf(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return json.RawMessage(emptySchema)
@@ -24,103 +22,7 @@ func schemaOf(raw json.RawMessage) json.RawMessage {
 	if json.Compact(&flat, raw) != nil {
 		return raw // the server's answer will say what is wrong
 	}
-	text := plainEscapes(flat.Bytes())
-	top, ok := members(text)
-	if !ok || fine(top) {
-		return text
-	}
-	return repaired(top)
-}
-
-// A member is one key of an object with its value.
-type member struct {
-	key   string
-	value json.RawMessage
-}
-
-// members are the keys of an object in order.
-func members(raw json.RawMessage) ([]member, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	var out []member
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, false
-		}
-		name, ok := key.(string)
-		var value json.RawMessage
-		if !ok || dec.Decode(&value) != nil {
-			return nil, false
-		}
-		out = append(out, member{name, value})
-	}
-	return out, true
-}
-
-func find(list []member, key string) json.RawMessage {
-	for _, m := range list {
-		if m.key == key {
-			return m.value
-		}
-	}
-	return nil
-}
-
-// fine reports whether a schema may be sent as it is.
-func fine(top []member) bool {
-	return !slices.ContainsFunc(top, refusedAtTop) && find(top, "type") != nil && find(top, "properties") != nil
-}
-
-// refusedAtTop reports whether a member may not stand at the top of a schema. Nulls
-// are what Go writes for lists and maps that were never made.
-func refusedAtTop(m member) bool {
-	switch m.key {
-	case "anyOf", "oneOf", "allOf", "not", "enum":
-		return true
-	case "type":
-		return string(m.value) != `"object"`
-	}
-	return string(m.value) == "null"
-}
-
-func repaired(top []member) json.RawMessage {
-	props, _ := members(find(top, "properties"))
-	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
-		var list []json.RawMessage
-		if json.Unmarshal(find(top, key), &list) != nil {
-			continue
-		}
-		for _, raw := range list {
-			alt, _ := members(raw)
-			more, _ := members(find(alt, "properties"))
-			for _, m := range more {
-				if find(props, m.key) == nil {
-					props = append(props, m)
-				}
-			}
-		}
-	}
-	var j wire.JSON
-	j.Open('{')
-	j.Field("type", "object")
-	for _, m := range top {
-		if m.key != "type" && m.key != "properties" && !refusedAtTop(m) {
-			j.Key(m.key)
-			j.Raw(m.value)
-		}
-	}
-	j.Key("properties")
-	j.Open('{')
-	for _, m := range props {
-		j.Key(m.key)
-		j.Raw(m.value)
-	}
-	j.Close('}')
-	j.Close('}')
-	return slices.Clone(j.Bytes())
+	return wire.ObjectSchema(plainEscapes(flat.Bytes()))
 }
 
 // plainEscapes writes < > and & where compact JSON has their escapes.
