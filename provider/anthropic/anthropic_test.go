@@ -449,3 +449,25 @@ func scripted(t testing.TB, opts []anthropic.Option, turns ...llmtest.Turn) (*an
 	t.Cleanup(srv.Close)
 	return newClient(t, srv.URL, opts...), srv
 }
+
+// What the API would refuse for ever is not sent: a message that ends in thinking,
+// and a tool whose schema has no object at its top.
+func TestThinkingAloneAndOddSchemas(t *testing.T) {
+	alone := llm.Message{Role: llm.RoleAssistant, Stop: llm.StopEndTurn, Parts: []llm.Part{llm.Thinking{Text: "Hm."}}}
+	c, srv := scripted(t, nil, llmtest.Reply(alone), llmtest.Say("Hi."))
+	req := ask(llm.UserText("a"))
+	for i, schema := range []string{`{"anyOf":[{"properties":{"a":{}}}]}`, `{"$ref":"#/$defs/A","$defs":{"A":{"type":"object"}}}`, `{}`} {
+		req.Tools = append(req.Tools, llm.Tool{Name: fmt.Sprint("t", i), Schema: json.RawMessage(schema)})
+	}
+	for _, next := range []string{"b", "c"} {
+		reply, err := collect.Stream(t.Context(), c, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Messages = append(req.Messages, reply.Message, llm.UserText(next))
+	}
+	body := string(srv.Exchanges()[1].Body)
+	if strings.Contains(body, "Hm.") || !strings.Contains(body, `"text":"b"`) {
+		t.Errorf("got %s", body)
+	}
+}

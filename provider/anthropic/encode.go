@@ -191,7 +191,7 @@ func tool(j *wire.JSON, t llm.Tool, names *wire.Names, mark bool) {
 	if len(t.Schema) == 0 || string(t.Schema) == "null" {
 		one.Raw([]byte(`{"type":"object","properties":{}}`))
 	} else {
-		one.Raw([]byte(wire.Repair(string(t.Schema))))
+		one.Raw([]byte(wire.Repair(string(wire.ObjectSchema(t.Schema)))))
 	}
 	one.Close('}')
 	j.Raw(marked(one.Bytes(), mark))
@@ -245,6 +245,11 @@ func encodeParts(role string, parts []llm.Part, names *wire.Names, ids *wire.IDs
 		case llm.Result:
 			out = append(out, block{json: resultBlock(p, ids), fit: true})
 		}
+	}
+	// "The final block in an assistant message cannot be `thinking`" is what the API
+	// answers otherwise, for ever: thinking that led to nothing is not sent.
+	for len(out) > 0 && out[len(out)-1].thinking {
+		out = out[:len(out)-1]
 	}
 	return out
 }
