@@ -1,7 +1,6 @@
 package llmtest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -139,14 +138,29 @@ func (a *anthropicReader) tools(raw []json.RawMessage) *refusal {
 		if seen[t.Name] {
 			return refuse("tools: Tool names must be unique.")
 		}
-		if !isObject(t.Schema) || !bytes.Contains(t.Schema, []byte(`"type"`)) {
-			return refuse("tools.%d.custom.input_schema.type: Field required", i)
+		if no := inputSchema(i, t.Schema); no != nil {
+			return no
 		}
 		seen[t.Name] = true
 		a.req.Tools = append(a.req.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
 		if no := a.block("", one, true); no != nil {
 			return no
 		}
+	}
+	return nil
+}
+
+// inputSchema looks at the top of a tool's schema.
+func inputSchema(i int, raw json.RawMessage) *refusal {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(raw, &top) != nil || top["type"] == nil {
+		return refuse("tools.%d.custom.input_schema.type: Field required", i)
+	}
+	if string(top["type"]) != `"object"` {
+		return refuse("tools.%d.custom.input_schema.type: Input should be 'object'", i)
+	}
+	if top["anyOf"] != nil || top["oneOf"] != nil || top["allOf"] != nil {
+		return refuse("tools.%d.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", i)
 	}
 	return nil
 }
@@ -240,6 +254,11 @@ func (a *anthropicReader) message(i int, role string, content json.RawMessage) *
 		}
 		if no := a.block(role, one, !strings.HasSuffix(b.Type, "thinking")); no != nil {
 			return no
+		}
+	}
+	if role == "assistant" && len(m.Parts) > 0 {
+		if _, ok := m.Parts[len(m.Parts)-1].(llm.Thinking); ok {
+			return refuse("messages.%d: The final block in an assistant message cannot be `thinking`.", i)
 		}
 	}
 	if missing := a.open.missing(have); len(missing) > 0 {
