@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -71,7 +72,7 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	}
 	schema := o.schema
 	if schema == nil {
-		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: o.types})
+		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: withBytes(o.types)})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: no schema for its input: %w", name, err)
 		}
@@ -84,6 +85,17 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	t := &function[In, Out]{fn: fn, traits: o.traits, check: check}
 	t.spec = Spec{Name: name, Description: description, Schema: check.text}
 	return t, nil
+}
+
+// withBytes adds what package jsonschema would infer as lists of numbers, though
+// encoding/json reads them otherwise: raw JSON as any value, bytes as base64.
+func withBytes(types map[reflect.Type]*jsonschema.Schema) map[reflect.Type]*jsonschema.Schema {
+	all := map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
+	}
+	maps.Copy(all, types)
+	return all
 }
 
 // Must returns t and panics when err is not nil. It is for tools that are known
