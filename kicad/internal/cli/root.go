@@ -40,6 +40,8 @@ a network nor git.`,
 		newRuns(a),
 		newShow(a),
 		newDiff(a),
+		newUndo(a),
+		newRecover(a),
 		newVersion(a),
 		newExitCodes(),
 	)

@@ -102,6 +102,9 @@ func reportRun(u *ui.UI, r pastRun) {
 	if r.Commit != "" {
 		facts = append(facts, fmt.Sprintf("commit %.12s", r.Commit))
 	}
+	if r.Undone != "" {
+		facts = append(facts, fmt.Sprintf("undone by %.12s", r.Undone))
+	}
 	if len(facts) > 0 {
 		u.Line("    %s", strings.Join(facts, ", "))
 	}

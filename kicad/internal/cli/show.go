@@ -163,6 +163,7 @@ func (s *showJSON) report(u *ui.UI, events bool) {
 		{"tokens", tokensOf(s.Meta)},
 		{"files", strings.Join(s.Files, "\n")},
 		{"commit", s.Commit},
+		{"undone", undone(s.Meta)},
 		{"preserved", s.Preserved},
 		{"restored", restored(s.Meta)},
 		{"ERC", change(s.Findings.Before.ERC, s.Findings.After.ERC)},
@@ -202,6 +203,13 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Local().Format(time.DateTime)
+}
+
+func undone(m runs.Meta) string {
+	if m.Undone == "" {
+		return ""
+	}
+	return fmt.Sprintf("by commit %.12s, %s", m.Undone, stamp(m.UndoneAt))
 }
 
 func restored(m runs.Meta) string {

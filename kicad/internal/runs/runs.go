@@ -66,6 +66,8 @@ type Meta struct {
 
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"` // zero while it goes on
+	// UndoneAt is when Undone was made.
+	UndoneAt time.Time `json:"undone_at,omitzero"`
 
 	Outcome Outcome `json:"outcome"`
 	Exit    string  `json:"exit,omitempty"`   // the exit path
@@ -74,6 +76,7 @@ type Meta struct {
 	Head      string   `json:"head,omitempty"`      // the commit that the run began on
 	Commit    string   `json:"commit,omitempty"`    // what it committed
 	Preserved string   `json:"preserved,omitempty"` // the stash or commit that holds what a failed run had changed
+	Undone    string   `json:"undone,omitempty"`    // the commit that took Commit back
 	Restored  *bool    `json:"restored,omitempty"`  // whether the tree is as before; absent when it was not tried
 	Files     []string `json:"files"`               // that it changed, relative to the top
 
