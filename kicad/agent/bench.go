@@ -74,7 +74,7 @@ func New(opts Options) (*Bench, error) {
 
 // Close frees what the bench holds.
 func (b *Bench) Close() error {
-	b.base.wait()
+	b.base.end()
 	return b.root.Close()
 }
 

@@ -24,6 +24,7 @@ import (
 type baseline struct {
 	overlay  map[string][]byte // the rule files as they were
 	done     chan struct{}
+	stop     context.CancelFunc // nobody needs it any more
 	erc, drc kicadcli.Verdict
 	nets     *kicadcli.Netlist // nil when the design did not load
 	err      error
@@ -38,6 +39,7 @@ func (p *baseline) start(ctx context.Context, b *Bench) error {
 	// Of a run that begins here the tree is the snapshot, and stays it until the
 	// baseline is there: so what is said of it is remembered for the tree as well.
 	now := !b.session.Resumed
+	ctx, p.stop = context.WithCancel(ctx)
 	go func() { // wait and get await it
 		defer close(p.done)
 		p.take(ctx, b, in, now)
@@ -67,6 +69,15 @@ func (p *baseline) wait() {
 	if p.done != nil {
 		<-p.done
 	}
+}
+
+// end stops what is still going on, and waits for it: a run that was refused at once
+// needs no baseline.
+func (p *baseline) end() {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.wait()
 }
 
 // get awaits the baseline. Its error is that of a check that could not run at all

@@ -231,10 +231,10 @@ func plainText(field, text string) error {
 }
 
 // writeWhole puts data in the place of a file at once or not at all: a full disk
-// or a kill leaves the old content. The name is the operating system's, relative
-// to the repository.
+// or a kill leaves the old content, and nothing beside it. The name is the operating
+// system's, relative to the repository.
 func (b *Bench) writeWhole(name string, data []byte, mode fs.FileMode) (err error) {
-	temp := filepath.Join(filepath.Dir(name), ".fiducial-"+filepath.Base(name)+".tmp")
+	temp := filepath.Join(".fiducial", "runs", b.session.Run, "write.tmp")
 	f, err := b.root.OpenFile(temp, createNew, mode)
 	if errors.Is(err, fs.ErrExist) { // left over from a killed run
 		if err = b.root.Remove(temp); err == nil {

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +88,12 @@ With --give-up the run is not continued: what it had changed is kept as a git st
 
 RUN is the run's id, a part of it that fits no other, or "last".`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("max-turns") {
+				f.maxTurns = 0 // what the run began with
+			}
+			return a.resume(cmd.Context(), args[0], f)
+		},
 	}
 	addModelFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.giveUp, "give-up", false, "put the tree back, and keep the changes as a stash")
@@ -112,6 +120,7 @@ type session struct {
 	meta    runs.Meta
 	closers []func() error
 
+	resumed   bool
 	logFailed bool // the person was told that the transcript is incomplete
 }
 
@@ -151,10 +160,15 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 	if err != nil {
 		return nil, preflight(err)
 	}
+	s.place.top = s.repo.Top()
+	if f.giveUp { // neither a model nor KiCad is needed
+		s.ui = a.newUI()
+		s.closers = append(s.closers, s.ui.Close)
+		return s, nil
+	}
 	if s.model, err = models.Choose(f.model, a.lookup); err != nil {
 		return nil, cannot(err)
 	}
-	s.place.top = s.repo.Top()
 	proj, err := a.find(s.place)
 	if err != nil {
 		return nil, err
@@ -220,12 +234,20 @@ func (s *session) noLeftovers(ctx context.Context) error {
 		return cannot(err)
 	}
 	for _, l := range left {
-		if l.Elsewhere != "" || l.Committed != "" {
+		if l.Elsewhere != "" {
 			continue
 		}
 		lock, err := s.repo.Lock(ctx, "look", time.Now())
 		if err != nil {
 			return preflight(err) // it is going on now; the error names it
+		}
+		if l.Committed != "" { // killed behind its commit: only its snapshot is left
+			err := s.tidy(ctx, l.Run)
+			_ = lock.Release()
+			if err != nil {
+				return preflight(err)
+			}
+			continue
 		}
 		_ = lock.Release()
 		return cannot(fmt.Errorf("run %s was interrupted, and the tree may hold its changes", l.Run),
@@ -235,6 +257,15 @@ func (s *session) noLeftovers(ctx context.Context) error {
 	return nil
 }
 
+// tidy drops the snapshot of a run that ended well.
+func (s *session) tidy(ctx context.Context, run string) error {
+	snap, err := s.repo.Reopen(ctx, run)
+	if err != nil {
+		return err
+	}
+	return snap.Release(ctx)
+}
+
 // run carries the run out and tells of it.
 func (s *session) run(ctx context.Context, request string, begin func(context.Context, task.Config) (*task.Result, error)) error {
 	id := s.log.Run()
@@ -242,7 +273,7 @@ func (s *session) run(ctx context.Context, request string, begin func(context.Co
 	if s.meta.Started.IsZero() {
 		s.meta.Started = time.Now().UTC()
 	}
-	if head, err := s.repo.Head(ctx); err == nil {
+	if head, err := s.repo.Head(ctx); err == nil && s.meta.Head == "" {
 		s.meta.Head = head.Commit
 	}
 	j, err := sqlite.Open(ctx, filepath.Join(s.repo.Top(), runs.Journal("")), sqlite.Options{})
@@ -268,8 +299,10 @@ func (s *session) run(ctx context.Context, request string, begin func(context.Co
 	res, err := begin(ctx, cfg)
 	view.done()
 	if err != nil {
-		s.meta.Outcome, s.meta.Reason, s.meta.Ended = runs.Failed, err.Error(), time.Now().UTC()
-		s.save()
+		if !s.resumed { // a run that cannot be taken up now is as it was
+			s.meta.Outcome, s.meta.Reason, s.meta.Ended = runs.Failed, err.Error(), time.Now().UTC()
+			s.save()
+		}
 		return preflight(err)
 	}
 	return s.finish(ctx, res)
@@ -330,12 +363,18 @@ func (a *app) resume(ctx context.Context, which string, f doFlags) error {
 		f.model = meta.Model
 	}
 	f.dryRun = meta.DryRun
+	if f.maxTurns == 0 {
+		f.maxTurns = meta.MaxTurns
+	}
 	s, err := a.open(ctx, f)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	s.meta.Started = meta.Started
+	if err := s.canResume(ctx, r.ID, meta); err != nil {
+		return err
+	}
+	s.resumed, s.meta.Started, s.meta.Head = true, meta.Started, meta.Head
 	log, _, err := transcript.Open(s.repo.Top(), r.ID, s.masker)
 	if err != nil {
 		return cannot(err)
@@ -348,9 +387,34 @@ func (a *app) resume(ctx context.Context, which string, f doFlags) error {
 	return s.run(ctx, meta.Request, task.Resume)
 }
 
+// canResume refuses a run that goes on, or that left nothing to go on with.
+func (s *session) canResume(ctx context.Context, run string, meta runs.Meta) error {
+	left, err := s.repo.Leftovers(ctx)
+	if err != nil {
+		return cannot(err)
+	}
+	i := slices.IndexFunc(left, func(l workspace.Leftover) bool { return l.Run == run })
+	switch {
+	case i < 0 && meta.Preserved != "":
+		return cannot(fmt.Errorf("run %s has ended, and the tree was put back; its changes are kept as a stash", run),
+			"take them up: git stash apply "+short7(meta.Preserved), "or ask for the same again: fiducial do "+strconv.Quote(meta.Request))
+	case i < 0:
+		return cannot(fmt.Errorf("run %s has ended (%s); there is nothing to go on with", run, cmp.Or(string(meta.Outcome), "before its first step")),
+			"ask for the same again: fiducial do "+strconv.Quote(meta.Request))
+	case left[i].Elsewhere != "":
+		return cannot(fmt.Errorf("run %s belongs to another working tree of this repository", run), "see git worktree list, and go there")
+	}
+	lock, err := s.repo.Lock(ctx, run, time.Now())
+	if err != nil {
+		return preflight(err) // it is going on now; the error names it
+	}
+	return lock.Release()
+}
+
 // abandon gives an interrupted run up.
 func (s *session) abandon(ctx context.Context, meta runs.Meta) error {
-	s.meta.ID, s.meta.Request = s.log.Run(), meta.Request
+	s.meta = meta
+	s.meta.ID = s.log.Run()
 	res, err := task.GiveUp(ctx, task.Config{Repo: s.repo, Run: s.log.Run(), Request: meta.Request, Event: s.event})
 	if err != nil {
 		return preflight(err)

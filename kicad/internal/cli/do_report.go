@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiducial-dev/fiducial/kicad/agent"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -49,9 +50,10 @@ type statJSON struct {
 func (s *session) finish(ctx context.Context, res *task.Result) error {
 	code := exitOK
 	switch {
+	case s.giveUp && res.RestoreErr == nil: // what was asked for
 	case res.Path == task.PathCancelled:
 		code = exitInterrupted
-	case res.Outcome != task.Done:
+	case res.Outcome != task.Done, res.RestoreErr != nil:
 		code = exitNo
 	}
 	s.note(res)
@@ -83,9 +85,13 @@ func (s *session) note(res *task.Result) {
 	default:
 		m.Outcome = runs.Failed
 	}
-	m.Commit, m.Files, m.Turns, m.Usage = res.Commit, res.Files, res.Tally.Turns, res.Tally.Usage
+	m.Commit, m.Files = res.Commit, res.Files
 	m.Preserved = res.Preserved.Stash
 	m.Restored = wholeAgain(res)
+	if s.bench == nil { // given up, without a look at the design
+		return
+	}
+	m.Turns, m.Usage = res.Tally.Turns, res.Tally.Usage
 	for _, c := range s.bench.Checks() {
 		before, after := countOf(c.Before), countOf(c.After)
 		if c.Name == "DRC" {
@@ -208,6 +214,8 @@ func (s *session) outcomeLine(res *task.Result) string {
 		return fmt.Sprintf("Done: commit %s, %d files. %s", short7(res.Commit), len(res.Files), tail)
 	case res.Outcome == task.Refused:
 		return fmt.Sprintf("Refused: %s\n%s", res.Detail, tail)
+	case s.giveUp:
+		return "Given up: run " + res.Run
 	case res.Path == task.PathCancelled:
 		return fmt.Sprintf("Interrupted. %s", tail)
 	}
@@ -238,7 +246,7 @@ func (s *session) summary(res *task.Result) transcript.Summary {
 			out.Files = append(out.Files, transcript.File{Path: f, Change: "touched, not kept"})
 		}
 	}
-	for _, c := range s.bench.Checks() {
+	for _, c := range s.checks() {
 		v := transcript.Verdict{Check: c.Name, Result: transcript.NotRun, Detail: c.Line}
 		if c.After != nil {
 			v.Result, v.Command = transcript.Result(c.Outcome), c.After.Command
@@ -249,6 +257,14 @@ func (s *session) summary(res *task.Result) transcript.Summary {
 		out.Obligations = append(out.Obligations, strings.TrimSpace(o.Kind+" "+o.Detail))
 	}
 	return out
+}
+
+// checks are the bench's; a run that is given up has none.
+func (s *session) checks() []agent.Check {
+	if s.bench == nil {
+		return nil
+	}
+	return s.bench.Checks()
 }
 
 // summaryDetail is the summary's last section: why, and where everything is.
