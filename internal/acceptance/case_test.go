@@ -388,6 +388,11 @@ func parseCase(data []byte) (*wireCase, error) {
 		return nil, fmt.Errorf("format %d; the runner knows 1", c.Format)
 	}
 	c.Run.Repeat = max(c.Run.Repeat, 1)
+	for i := range c.Replies {
+		if c.Replies[i].Status == 0 {
+			c.Replies[i].Status = 200
+		}
+	}
 	return &c, c.validate()
 }
 

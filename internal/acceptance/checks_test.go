@@ -399,7 +399,7 @@ func TestStoreOps(t *testing.T) {
 // A dead process can neither store nor ask.
 func TestTheDeadAreSilent(t *testing.T) {
 	dir := t.TempDir()
-	store, err := openLog(filepath.Join(dir, "a"))
+	store, err := openStore(t.Context(), "file", filepath.Join(dir, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func TestTheDeadAreSilent(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	after, err := openLog(filepath.Join(dir, "b"))
+	after, err := openStore(t.Context(), "file", filepath.Join(dir, "b"))
 	if err != nil {
 		t.Fatal(err)
 	}

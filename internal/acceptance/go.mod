@@ -8,6 +8,7 @@ require (
 	github.com/fiducial-dev/fiducial/provider/anthropic v0.0.0
 	github.com/fiducial-dev/fiducial/provider/gemini v0.0.0
 	github.com/fiducial-dev/fiducial/provider/openai v0.0.0
+	github.com/google/go-cmp v0.7.0
 )
 
 require (

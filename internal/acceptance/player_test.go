@@ -46,9 +46,10 @@ type seenCall struct{ id, name, args string }
 
 // A player plays one case once.
 type player struct {
-	t   testing.TB
-	c   *wireCase
-	srv *caseServer
+	t     testing.TB
+	c     *wireCase
+	store string // file or sqlite
+	srv   *caseServer
 
 	folder string // of the store as it is now
 	dirs   int
@@ -77,8 +78,8 @@ type draft struct {
 }
 
 // play runs the case once, on a store of its own.
-func play(t testing.TB, c *wireCase) *trace {
-	p := &player{t: t, c: c, trace: trace{runs: map[string]int{}}}
+func play(t testing.TB, c *wireCase, store string) *trace {
+	p := &player{t: t, c: c, store: store, trace: trace{runs: map[string]int{}}}
 	p.folder = p.newFolder()
 	p.srv = newCaseServer(c, func() { p.fire("request_sent", "") })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +178,7 @@ func damage(file string, s stepSpec) error {
 
 // boot makes a process over the store as it stands.
 func (p *player) boot() (*process, error) {
-	store, err := openLog(p.folder)
+	store, err := openStore(p.t.Context(), p.store, p.folder)
 	if err != nil {
 		return nil, err
 	}

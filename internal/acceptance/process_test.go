@@ -2,10 +2,7 @@ package acceptance
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -201,85 +198,4 @@ func engineOptions(c *wireCase) []fiducial.Option {
 	return opts
 }
 
-// openLog opens the store of the case's run in a folder.
-func openLog(folder string) (journal.Journal, error) {
-	return journal.OpenFolder(folder, journal.FolderOptions{})
-}
-
 func logFile(folder string) string { return filepath.Join(folder, runName+".jsonl") }
-
-// importHistory makes a conversation of the case's neutral messages. A system
-// message at its start is the system prompt.
-func importHistory(in []message) (system string, out []llm.Message, err error) {
-	for i, m := range in {
-		if m.Role == "system" && i == 0 {
-			for _, p := range m.Parts {
-				system += p.Text
-			}
-			continue
-		}
-		msg, err := importMessage(m)
-		if err != nil {
-			return "", nil, fmt.Errorf("history[%d]: %w", i, err)
-		}
-		if last := len(out) - 1; last >= 0 && msg.Role == llm.RoleTool && out[last].Role == llm.RoleTool {
-			out[last].Parts = append(out[last].Parts, msg.Parts...)
-			continue
-		}
-		out = append(out, msg)
-	}
-	return system, out, nil
-}
-
-func importMessage(m message) (llm.Message, error) {
-	out := llm.Message{Role: llm.Role(m.Role)}
-	if m.Role == "system" {
-		out.Role = llm.RoleUser
-	}
-	for _, p := range m.Parts {
-		switch p.Type {
-		case "text":
-			if m.Role == "system" {
-				out.Parts = append(out.Parts, llm.System{Kind: "import", Text: p.Text})
-				continue
-			}
-			out.Parts = append(out.Parts, llm.Text{Text: p.Text})
-		case "tool_call":
-			out.Parts = append(out.Parts, llm.Call{ID: p.ID, Name: p.Name, Args: argsText(p.Args)})
-		case "tool_result":
-			res := llm.Result{CallID: p.ID, Name: p.Name, Status: llm.StatusSuccess, Content: p.Text}
-			if p.IsError {
-				res.Status = llm.StatusError
-			}
-			out.Role = llm.RoleTool
-			out.Parts = append(out.Parts, res)
-		case "image":
-			data, err := base64.StdEncoding.DecodeString(p.DataBase64)
-			if err != nil {
-				return out, err
-			}
-			out.Parts = append(out.Parts, llm.Image{Media: p.MediaType, Data: data})
-		case "reasoning":
-			out.Parts = append(out.Parts, llm.Thinking{Text: p.Text})
-		default:
-			return out, fmt.Errorf("unknown part %q", p.Type)
-		}
-	}
-	if out.Role == llm.RoleAssistant {
-		out.Stop = llm.StopEndTurn
-		if out.CountCalls() > 0 {
-			out.Stop = llm.StopToolUse
-		}
-	}
-	return out, nil
-}
-
-// argsText is the arguments as a model would have written them: a string of the
-// case is the text itself, which may be no JSON.
-func argsText(args json.RawMessage) string {
-	var text string
-	if json.Unmarshal(args, &text) == nil {
-		return text
-	}
-	return string(args)
-}
