@@ -87,7 +87,14 @@ func hold(ctx context.Context, j journal.Journal, in io.Reader, out io.Writer) e
 	}
 	fmt.Fprintln(out, "got")
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		if err := l.Append(ctx, journal.Mark{}, note(0)); err != nil {
+		err := l.Append(ctx, journal.Mark{}, note(0))
+		if errors.Is(err, journal.ErrFenced) {
+			fmt.Fprintln(out, "fenced")
+			<-l.Lost()
+			fmt.Fprintln(out, "lost")
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "ack", l.Head())
@@ -179,10 +186,7 @@ func testKill(t *testing.T, s Store) {
 		}
 		timer.Stop()
 		p.kill()
-		l, err := j.Acquire(t.Context(), "r", "the test")
-		if err != nil {
-			t.Fatalf("acquire at once after the kill: %v", err)
-		}
+		l := s.inherit(t, j, "r")
 		records := read(t, j, "r")
 		if len(records) < acked || int(l.Head()) != len(records) {
 			t.Fatalf("%d records stored and head %d, but %d were acknowledged", len(records), l.Head(), acked)
@@ -219,6 +223,11 @@ func testTwoProcesses(t *testing.T, s Store) {
 		rounds = 2
 	}
 	for range rounds {
+		if s.Lease > 0 { // those of the last round were killed
+			if err := s.inherit(t, j, "r").Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
 		a, b := start(t, "hold", folder), start(t, "hold", folder)
 		answers := a.line(t) + " " + b.line(t)
 		if answers != "got held" && answers != "held got" {
