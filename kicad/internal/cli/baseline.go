@@ -36,7 +36,12 @@ func (a *app) compare(ctx context.Context, r *kicadcli.Runner, p place, now tree
 	if err != nil {
 		return err
 	}
-	out.Baseline = &baselineJSON{Revision: rev, Commit: commit}
+	return compareTo(ctx, r, dir, now, baselineJSON{Revision: rev, Commit: commit}, w, out)
+}
+
+// compareTo judges a tree by what it adds to the one that was taken out into dir.
+func compareTo(ctx context.Context, r *kicadcli.Runner, dir string, now tree, base baselineJSON, w which, out *checkJSON) error {
+	out.Baseline = &base
 	old := tree{top: dir, proj: asIn(dir, now.proj)}
 	judged, err := underRulesOf(old, now, out)
 	if err != nil {

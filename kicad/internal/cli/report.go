@@ -19,6 +19,15 @@ func (a *app) report(u *ui.UI, out *checkJSON) error {
 		}
 		return told(out.ExitCode)
 	}
+	reportCheck(u, out)
+	if err := u.Close(); err != nil {
+		return err
+	}
+	return told(out.ExitCode)
+}
+
+// reportCheck prints what a check found, for people.
+func reportCheck(u *ui.UI, out *checkJSON) {
 	reportHead(u, out)
 	for _, c := range out.Checks {
 		reportFindings(u, c)
@@ -32,10 +41,6 @@ func (a *app) report(u *ui.UI, out *checkJSON) error {
 		})
 	}
 	u.Heading("%s: %s", out.Project.Name, conclusion(out))
-	if err := u.Close(); err != nil {
-		return err
-	}
-	return told(out.ExitCode)
 }
 
 func reportHead(u *ui.UI, out *checkJSON) {
