@@ -51,18 +51,24 @@ func playRounds(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, erro
 // call answered, and a history that a strict provider takes.
 func TestKillMatrix(t *testing.T) {
 	for _, m := range []struct {
-		store string
-		wire  llmtest.Wire
-	}{{"file", llmtest.WireAnthropic}, {"sqlite", llmtest.WireOpenAIChat}} {
-		t.Run(m.store, func(t *testing.T) {
+		store  string
+		wire   llmtest.Wire
+		stride int // 1: every boundary
+	}{
+		{"file", llmtest.WireAnthropic, 1},
+		{"sqlite", llmtest.WireOpenAIChat, 1},
+		{"file", llmtest.WireGemini, 5},
+		{"sqlite", llmtest.WireOpenAIResponses, 5},
+	} {
+		t.Run(m.store+"/"+string(m.wire), func(t *testing.T) {
 			whole := newKilling(t, m.store, m.wire)
 			total := whole.finish().Points
 			if total < 50 {
 				t.Fatalf("a whole run has but %d points", total)
 			}
-			stride := 1
+			stride := m.stride
 			if testing.Short() {
-				stride = 7
+				stride = 11
 			}
 			seen := map[string]int{}
 			for at := 1; at <= total; at += stride {
@@ -229,7 +235,8 @@ func (k *killing) check(r childReport) {
 			bad("request %d was refused: %d: %.1000s", i+1, e.Status, e.Body)
 		}
 	}
-	if n := len(k.srv.Exchanges()); n > len(rounds)+1+len(k.where) {
+	// Each reply once, again for each kill, and one for the thanks at the end.
+	if n := len(k.srv.Exchanges()); n > len(rounds)+1+len(k.where)+1 {
 		bad("%d requests for %d replies and %d kills", n, len(rounds)+1, len(k.where))
 	}
 }

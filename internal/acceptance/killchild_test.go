@@ -125,7 +125,14 @@ func child(ctx context.Context, spec childSpec) error {
 	if err != nil {
 		return err
 	}
-	report := childReport{out.Reason, out.Text(), out.Turns, p.n, locked.History()}
+	history := locked.History()
+	passed := p.n
+	if spec.KillAt == 0 { // the provider takes the whole of it, and more
+		if _, err := locked.Run(ctx, llm.UserText("Thanks.")); err != nil {
+			return err
+		}
+	}
+	report := childReport{out.Reason, out.Text(), out.Turns, passed, history}
 	if err := locked.Close(ctx); err != nil {
 		return err
 	}
