@@ -269,6 +269,9 @@ func (b *Bench) checkNow(ctx context.Context, name string, missing error) (strin
 	if n := len(c.delta.Removed); n > 0 {
 		text += "\nGone since the start:\n" + listed(c.delta.Removed)
 	}
+	if r := b.ruleChanges(); len(r) > 0 {
+		text += "\nThe rules were changed, which is no fix; the check goes by those of the start:\n- " + strings.Join(r, "\n- ")
+	}
 	if name == obligeERC {
 		text += b.emptyDesign()
 	}
@@ -374,8 +377,35 @@ func (b *Bench) Verification() []string {
 		}
 		lines = append(lines, line)
 	}
+	for _, r := range b.ruleChanges() {
+		lines = append(lines, "Rules changed, and the checks did not go by it: "+r)
+	}
 	for _, d := range b.electricalChanges() {
 		lines = append(lines, "Electrical change: "+d)
+	}
+	return lines
+}
+
+// ruleChanges are what the run changed about the rules, which never is a fix (case 30).
+func (b *Bench) ruleChanges() (lines []string) {
+	pro, dru := b.project.Name+".kicad_pro", b.project.Name+".kicad_dru"
+	now := func(name string) []byte {
+		data, err := b.read(path.Join(b.project.Dir, name))
+		if err != nil {
+			return nil // none, as kicad-cli sees it
+		}
+		return data
+	}
+	before, err := findings.ReadRules(b.base.overlay[pro], b.base.overlay[dru])
+	if err != nil {
+		return nil // there were none to change
+	}
+	after, err := findings.ReadRules(now(pro), now(dru))
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, c := range findings.CompareRules(before, after) {
+		lines = append(lines, c.String())
 	}
 	return lines
 }

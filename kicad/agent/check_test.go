@@ -125,6 +125,11 @@ func TestCase30_SilencedRules(t *testing.T) {
  "power_pin_not_driven": "ignore", "label_dangling": "ignore", "unconnected_wire_endpoint": "ignore", "isolated_pin_label": "ignore", "global_label_dangling": "ignore", "single_global_label": "ignore"}}}`})
 	if text := b.must("run_erc", in{}); !strings.Contains(text, "FAIL") || len(b.closed()) == 0 {
 		t.Errorf("with the rules silenced: %s, gates %q", text, b.closed())
+	} else if !strings.Contains(text, "no fix") || !strings.Contains(text, "label_dangling: ") {
+		t.Errorf("the change of the rules is not told: %s", text)
+	}
+	if v := strings.Join(b.Verification(), "\n"); !strings.Contains(v, "Rules changed") {
+		t.Errorf("nor in the summary: %s", v)
 	}
 }
 
