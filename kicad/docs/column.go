@@ -99,7 +99,18 @@ func History(name string) bool {
 var notFitted = regexp.MustCompile(`(?i)(^|[^\p{L}\p{N}])(dnp|dnf|dni|do not (?:populate|fit|place|install|mount)|not (?:fitted|populated|placed|mounted)|no[- ]?(?:pop|stuff)|unpopulated)($|[^\p{L}\p{N}])`)
 
 // saysNotFitted reports whether a text says that a part is left off the board.
-func saysNotFitted(text string) bool { return notFitted.MatchString(text) }
+func saysNotFitted(text string) bool {
+	if strings.IndexAny(text, "dDnNuU") < 0 {
+		return false // most cells; the expression is slow
+	}
+	low := strings.ToLower(text)
+	for _, begin := range []string{"dn", "do not", "not ", "no", "unpop"} {
+		if strings.Contains(low, begin) {
+			return notFitted.MatchString(text)
+		}
+	}
+	return false
+}
 
 // yes tells whether a cell of a column of marks is ticked.
 func yes(text string) bool {

@@ -247,7 +247,10 @@ func (c *checker) part(t *Table, row *Row, ref string) []Mismatch {
 		if !says {
 			claim, actual = actual, claim
 		}
-		list = append(list, Mismatch{Kind: NotFitted, Line: row.Line, Ref: ref, Claim: claim, Actual: actual})
+		// A table that is no bill of materials says nothing of that by saying nothing.
+		if !says || c.doc.bom() || t.has(colDNP, colFitted) {
+			list = append(list, Mismatch{Kind: NotFitted, Line: row.Line, Ref: ref, Claim: claim, Actual: actual})
+		}
 	}
 	return list
 }

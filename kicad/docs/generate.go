@@ -157,9 +157,14 @@ func (d *Design) subsystemsPage(name string) string {
 	for _, sheet := range d.Sheets {
 		var rows [][]string
 		for _, p := range d.Parts {
-			if p.Sheet == sheet {
-				rows = append(rows, []string{p.Ref, escape(p.Value), escape(p.Field("Description"))})
+			if p.Sheet != sheet {
+				continue
 			}
+			about := escape(p.Field("Description"))
+			if p.DNP {
+				about = strings.TrimPrefix(about+", DNP", ", ")
+			}
+			rows = append(rows, []string{p.Ref, escape(p.Value), about})
 		}
 		label := "Sheet " + escape(sheet)
 		if sheet == "/" {

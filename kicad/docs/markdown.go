@@ -146,7 +146,7 @@ func isRuler(text string) bool {
 	if !strings.Contains(text, "-") {
 		return false
 	}
-	for _, c := range splitCells(text, 0) {
+	for _, c := range splitCells(text) {
 		if !rulerCell.MatchString(text[c[0]:c[1]]) {
 			return false
 		}
@@ -172,7 +172,7 @@ func (d *Document) readTable(lines []line, i int) int {
 
 func readRow(l line, i int) Row {
 	r := Row{Line: i + 1, Start: l.start, End: l.end, next: l.next}
-	for _, c := range splitCells(l.text, 0) {
+	for _, c := range splitCells(l.text) {
 		raw := strings.Trim(l.text[c[0]:c[1]], " \t")
 		r.Cells = append(r.Cells, Cell{Start: l.start + c[0], End: l.start + c[1], Raw: raw, Text: plainText(raw)})
 	}
@@ -180,7 +180,7 @@ func readRow(l line, i int) Row {
 }
 
 // splitCells gives the ranges between the bars of a line. A bar behind a backslash is text.
-func splitCells(text string, base int) [][2]int {
+func splitCells(text string) [][2]int {
 	first, last := 0, len(text)
 	for first < last && (text[first] == ' ' || text[first] == '\t') {
 		first++
@@ -195,12 +195,12 @@ func splitCells(text string, base int) [][2]int {
 		case '\\':
 			i++
 		case '|':
-			cells = append(cells, [2]int{base + start, base + i})
+			cells = append(cells, [2]int{start, i})
 			start = i + 1
 		}
 	}
 	if strings.TrimSpace(text[start:]) != "" || len(cells) == 0 {
-		cells = append(cells, [2]int{base + start, base + last})
+		cells = append(cells, [2]int{start, last})
 	}
 	return cells
 }
@@ -221,6 +221,9 @@ var (
 
 // plainText takes the marks off a text: code, emphasis, links, escapes and entities.
 func plainText(raw string) string {
+	if !strings.ContainsAny(raw, "`\\<&*_[") {
+		return oneSpace(raw)
+	}
 	var b strings.Builder
 	rest := raw
 	for rest != "" {
@@ -240,7 +243,16 @@ func plainText(raw string) string {
 		b.WriteString(strings.ReplaceAll(rest[i+n:i+n+end], `\|`, "|"))
 		rest = rest[i+2*n+end:]
 	}
-	return strings.TrimSpace(spaces.ReplaceAllString(b.String(), " "))
+	return oneSpace(b.String())
+}
+
+// oneSpace makes one blank of any white space, and takes what is around the text away.
+func oneSpace(s string) string {
+	s = strings.TrimSpace(s)
+	if strings.Contains(s, "  ") || strings.ContainsAny(s, "\t\n\r\u00a0\u2007\u202f") {
+		s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
+	}
+	return s
 }
 
 // codeStart finds the first backtick that is not escaped.

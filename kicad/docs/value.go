@@ -114,7 +114,7 @@ func SameValue(doc, design string) bool {
 }
 
 func cleanValue(s string) string {
-	s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
+	s = oneSpace(s)
 	if saysNotFitted(s) {
 		s = strings.Trim(notFitted.ReplaceAllString(s, "$1$3"), " ,;()[]/-")
 	}

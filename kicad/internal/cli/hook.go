@@ -129,7 +129,7 @@ func (a *app) installHook(ctx context.Context, strict bool) error {
 	case err == nil && !bytes.Contains(have, []byte(hookMark)):
 		return cannot(fmt.Errorf("%s is there already and is not ours; it was not touched", file), "add this line to it: "+hookCall+" || exit 1")
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // git's own folder has this mode
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return cannot(err)
 	}
 	root, err := os.OpenRoot(filepath.Dir(file))

@@ -190,7 +190,7 @@ func writeSteps(top string, steps []docs.Step) (written int, err error) {
 
 // replaceFile puts a file in the place of what is there in one stroke. A symbolic link stays one.
 func replaceFile(root *os.Root, name string, data []byte) (err error) {
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil { //nolint:gosec // a folder of the repository
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
 	if st, err := root.Lstat(name); err == nil && !st.Mode().IsRegular() {
