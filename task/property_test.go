@@ -124,6 +124,7 @@ func paired(t *testing.T, req llm.Request) {
 					t.Fatalf("result of %s, and the calls that wait are %v", p.CallID, open)
 				}
 				open = open[1:]
+			case llm.Text, llm.Thinking, llm.Image, llm.System:
 			}
 		}
 	}

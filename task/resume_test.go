@@ -154,15 +154,13 @@ func TestResume_AfterCommit(t *testing.T) {
 		}
 		c.ends(c.run(), task.Done, task.PathDone)
 		r := c.revive(0)
-		res := (*task.Result)(nil)
+		end := task.Resume
 		if giveUp {
-			r.cfg.Domain = nil
-			var err error
-			if res, err = task.GiveUp(t.Context(), r.cfg); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			res = r.resume()
+			r.cfg.Domain, end = nil, task.GiveUp
+		}
+		res, err := end(t.Context(), r.cfg)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if res.Outcome != task.Done || res.Commit == "" || res.Commit != r.git("rev-parse", "HEAD") {
 			t.Errorf("give up %t: %+v", giveUp, res)

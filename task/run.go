@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"time"
 
@@ -172,9 +173,7 @@ func (r *runner) run(ctx context.Context) *Result {
 	res := &r.result
 	res.Run = r.cfg.Run
 	start := map[string]any{"request": r.cfg.Request, "model": r.cfg.Model, "resumed": r.resumed}
-	for k, v := range r.cfg.Header {
-		start[k] = v
-	}
+	maps.Copy(start, r.cfg.Header)
 	r.cfg.Event("run-start", start)
 	session := &Session{
 		Run: r.cfg.Run, Request: r.cfg.Request, Resumed: r.resumed,

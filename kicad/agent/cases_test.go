@@ -46,8 +46,14 @@ func TestCase20_NetNames(t *testing.T) {
 	b := newTable(t, divider())
 	from := "OUT"
 	for _, c := range [][2]string{
-		{"SPI/CS", "/SPI{slash}CS"}, {"~{RESET}", "/~{RESET}"}, {"USB_D+", "/USB_D+"}, {"A B", "/A B"}, {"*ALL*", "/*ALL*"},
-		{"\u03a9_SENSE", "/\u03a9_SENSE"}, {`say "hi"\`, `/say "hi"\`}, {"\U0001F50B", "/\U0001F50B"},
+		{"SPI/CS", "/SPI{slash}CS"},
+		{"~{RESET}", "/~{RESET}"},
+		{"USB_D+", "/USB_D+"},
+		{"A B", "/A B"},
+		{"*ALL*", "/*ALL*"},
+		{"\u03a9_SENSE", "/\u03a9_SENSE"},
+		{`say "hi"\`, `/say "hi"\`},
+		{"\U0001F50B", "/\U0001F50B"},
 	} {
 		if text := b.must("rename_net", in{"from": from, "to": c[0]}); !strings.Contains(text, "-> "+c[1]) {
 			t.Errorf("%q: %s", c[0], text)

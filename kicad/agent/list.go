@@ -30,11 +30,11 @@ func (b *Bench) listSymbols(_ context.Context, in listInput) (tool.Output, error
 			lines = append(lines, line)
 		}
 	}
-	sum := fmt.Sprintf("%d parts (reference | value | footprint | symbol | file:line)", len(lines))
+	sum := []string{fmt.Sprintf("%d parts (reference | value | footprint | symbol | file:line)", len(lines))}
 	for _, p := range d.Problems {
-		sum += "\nproblem: " + p.String()
+		sum = append(sum, "problem: "+p.String())
 	}
-	return tool.Output{Summary: sum, Content: strings.Join(lines, "\n")}, nil
+	return tool.Output{Summary: strings.Join(sum, "\n"), Content: strings.Join(lines, "\n")}, nil
 }
 
 func orTilde(s string) string {

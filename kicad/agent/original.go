@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"strings"
@@ -26,10 +27,7 @@ func (b *Bench) original(ctx context.Context, name string) ([]byte, error) {
 // baseInput is what kicad-cli looks at for the baseline: the project as it stood
 // when the run began, also when another process has changed files since.
 func (b *Bench) baseInput(ctx context.Context) (func(name string) kicadcli.Input, error) {
-	overlay := map[string][]byte{}
-	for k, v := range b.base.overlay {
-		overlay[k] = v
-	}
+	overlay := maps.Clone(b.base.overlay)
 	if b.session.Resumed {
 		changes, err := b.session.Snapshot.Changed(ctx)
 		if err != nil {

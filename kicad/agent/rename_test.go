@@ -62,8 +62,12 @@ func TestRenameNet_MergeIsRefused(t *testing.T) {
 // The nets of the bundled project by kind: power, global, local on a child.
 func TestRenameNet_Kinds(t *testing.T) {
 	for _, c := range [][3]string{
-		{"+3V3", "+3V0", "net +3V3 -> +3V0"}, {"I2C_SDA", "SDA", "net I2C_SDA -> SDA"}, {"/MCU/UPDI", "PROG", "net /MCU/UPDI -> /MCU/PROG"},
-		{"BUTTON", "/MCU/KEY", "-> /MCU/KEY"}, {"VIN", "A/B", "/A{slash}B"}, {"LED_A", "~{LED}", "/~{LED}"},
+		{"+3V3", "+3V0", "net +3V3 -> +3V0"},
+		{"I2C_SDA", "SDA", "net I2C_SDA -> SDA"},
+		{"/MCU/UPDI", "PROG", "net /MCU/UPDI -> /MCU/PROG"},
+		{"BUTTON", "/MCU/KEY", "-> /MCU/KEY"},
+		{"VIN", "A/B", "/A{slash}B"},
+		{"LED_A", "~{LED}", "/~{LED}"},
 	} {
 		t.Run(c[1], func(t *testing.T) {
 			b := newTable(t, nil)

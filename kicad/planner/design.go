@@ -19,7 +19,7 @@ type net struct {
 func (n net) bare() string { return n.name[strings.LastIndex(n.name, "/")+1:] }
 
 func (p plan) nets() []net {
-	res, _ := p.last("list_nets")
+	res := p.last("list_nets")
 	var out []net
 	for line := range strings.Lines(res.Content) {
 		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
@@ -60,7 +60,7 @@ type part struct {
 }
 
 func (p plan) parts() []part {
-	res, _ := p.last("list_symbols")
+	res := p.last("list_symbols")
 	var out []part
 	for line := range strings.Lines(res.Content) {
 		if f := strings.Split(strings.TrimSpace(line), " | "); len(f) == 5 {

@@ -36,7 +36,7 @@ var history = []string{"changelog.md", "decisions.md", "history.md"}
 
 // foundDocs are the documents that the search found.
 func (p plan) foundDocs() []string {
-	res, _ := p.last("search")
+	res := p.last("search")
 	var out []string
 	for line := range strings.Lines(res.Content) {
 		name, _, ok := strings.Cut(line, ".md:")

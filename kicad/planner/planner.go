@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -66,16 +67,16 @@ func read(messages []llm.Message) talk {
 	return t
 }
 
-// last is the latest result of a tool, and whether the tool was called.
-func (t talk) last(tool string) (llm.Result, bool) {
-	for i := len(t.steps) - 1; i >= 0; i-- {
-		for k := len(t.steps[i].calls) - 1; k >= 0; k-- {
-			if t.steps[i].calls[k].Name == tool && k < len(t.steps[i].results) {
-				return t.steps[i].results[k], true
+// last is the latest result of a tool, the zero value when it was not called.
+func (t talk) last(tool string) llm.Result {
+	for _, s := range slices.Backward(t.steps) {
+		for k, c := range slices.Backward(s.calls) {
+			if c.Name == tool && k < len(s.results) {
+				return s.results[k]
 			}
 		}
 	}
-	return llm.Result{}, false
+	return llm.Result{}
 }
 
 // count is how often a tool was called.
@@ -234,7 +235,7 @@ func (p plan) afterChecks() llm.Message {
 	}
 	var verdicts []string
 	for _, name := range []string{"run_erc", "run_drc"} {
-		res, _ := p.last(name)
+		res := p.last(name)
 		body := res.Body()
 		if strings.Contains(firstLine(body), " FAIL") {
 			return refuse(fmt.Sprintf("%s would break the design: %s", p.what(), body))
@@ -242,16 +243,13 @@ func (p plan) afterChecks() llm.Message {
 		verdicts = append(verdicts, verdict(firstLine(body)))
 	}
 	summary := fmt.Sprintf("%s. %s.", p.what(), strings.Join(verdicts, ". "))
-	for _, note := range p.leftAlone() {
-		summary += "\n" + note
-	}
-	return finish("done", summary)
+	return finish("done", strings.Join(append([]string{summary}, p.leftAlone()...), "\n"))
 }
 
 // afterFinish is reached when finish was not accepted, or was withdrawn since: after
 // a crash every check is due again.
 func (p plan) afterFinish() llm.Message {
-	res, _ := p.last("finish")
+	res := p.last("finish")
 	if p.count("finish") < 3 && p.count("run_erc") > 0 {
 		return p.check("Checking once more.")
 	}

@@ -130,8 +130,8 @@ func lex(text string) []word {
 // split parts the words at the last separator, or before the last word when there
 // is none and just two are left, as in "set R1 4k7".
 func split(words []word) (left []word, right string, ok bool) {
-	for i := len(words) - 1; i >= 0; i-- {
-		if words[i].is("to", "into", "as", "->", "=>", "\u2192", "=", "be") {
+	for i, w := range slices.Backward(words) {
+		if w.is("to", "into", "as", "->", "=>", "\u2192", "=", "be") {
 			if i == 0 || i != len(words)-2 {
 				return nil, "", false
 			}

@@ -210,8 +210,8 @@ func firstOf(names ...string) string {
 }
 
 func (s *session) close() {
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		_ = s.closers[i]() // each is closed whatever the others say; what mattered was flushed before
+	for _, c := range slices.Backward(s.closers) {
+		_ = c() // each is closed whatever the others say; what mattered was flushed before
 	}
 	s.closers = nil
 }
@@ -305,7 +305,7 @@ func (s *session) run(ctx context.Context, request string, begin func(context.Co
 		}
 		return preflight(err)
 	}
-	return s.finish(ctx, res)
+	return s.finish(res)
 }
 
 func (s *session) header() map[string]any {
@@ -419,5 +419,5 @@ func (s *session) abandon(ctx context.Context, meta runs.Meta) error {
 	if err != nil {
 		return preflight(err)
 	}
-	return s.finish(ctx, res)
+	return s.finish(res)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -47,7 +46,7 @@ type statJSON struct {
 }
 
 // finish writes the summary, tells the person, and gives the exit code.
-func (s *session) finish(ctx context.Context, res *task.Result) error {
+func (s *session) finish(res *task.Result) error {
 	code := exitOK
 	switch {
 	case s.giveUp && res.RestoreErr == nil: // what was asked for
