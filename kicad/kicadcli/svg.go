@@ -133,9 +133,12 @@ func (r *Runner) manyLayers(ctx context.Context, v *view, layers []string) (map[
 	pictures := map[string][]byte{}
 	seen := map[string]bool{}
 	for i, name := range files {
-		data, err := readSVG(filepath.Join(out, name))
-		if err != nil || seen[name] {
+		if seen[name] {
 			return nil, nil
+		}
+		data, err := readSVG(filepath.Join(out, name))
+		if err != nil {
+			return nil, run.fail(BadOutput, "the picture of layer "+layers[i]+" cannot be read", err)
 		}
 		seen[name], pictures[layers[i]] = true, data
 	}

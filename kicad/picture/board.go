@@ -123,8 +123,12 @@ func (r boardReader) footprint(f *pcb.Footprint) *item {
 		on: []string{n.Get("layer").Arg(0).Text()},
 	}
 	i.facts = []fact{
-		at(n), {"side", n.Get("layer").Arg(0).Text()}, {"footprint", f.ID}, {"value", f.Value},
-		{"not fitted", word(f.DNP)}, {"not in the BOM", word(f.NoBOM)},
+		at(n),
+		{"side", n.Get("layer").Arg(0).Text()},
+		{"footprint", f.ID},
+		{"value", f.Value},
+		{"not fitted", word(f.DNP)},
+		{"not in the BOM", word(f.NoBOM)},
 	}
 	var pads []string
 	x, y := xy(n.Get("at"))

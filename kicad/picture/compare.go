@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,11 @@ func (s *side) read() error {
 		return fmt.Errorf("picture: %w", err)
 	}
 	defer func() { _ = root.Close() }()
+	for _, name := range s.Project.Files() {
+		if isPointer(root, name) {
+			s.notes = append(s.notes, name+" is a Git LFS pointer here: its content was not fetched (git lfs pull), so it cannot be shown")
+		}
+	}
 	if s.Project.Root != "" {
 		s.design, err = sch.Load(root.FS(), s.Project.Root)
 		if err != nil {
@@ -92,6 +98,20 @@ func (s *side) read() error {
 		s.board = pcb.Read(s.Project.PCB, src)
 	}
 	return nil
+}
+
+// isPointer reports whether a file stands for one that Git LFS keeps elsewhere
+// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+func isPointer(root *os.Root, name string) bool {
+	const start = "version https://git-lfs.github.com/spec/"
+	f, err := root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, len(start))
+	n, _ := io.ReadFull(f, head)
+	return string(head[:n]) == start
 }
 
 func (s *side) input(file string) kicadcli.Input {

@@ -166,6 +166,16 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestPointer says why a board that Git LFS keeps elsewhere is not shown.
+func TestPointer(t *testing.T) {
+	t.Parallel()
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+	d := compare(t, state(t, "a", map[string]string{"p.kicad_pcb": pointer}), state(t, "b", map[string]string{"p.kicad_pcb": kicadtest.Board}))
+	if len(d.Notes) == 0 || !strings.Contains(d.Notes[0], "before: p.kicad_pcb is a Git LFS pointer") || d.Views[0].Gone[picture.Before] == "" || d.Views[0].SVG[picture.After] == nil {
+		t.Errorf("notes %q, gone %q", d.Notes, d.Views[0].Gone)
+	}
+}
+
 const hostile = `</script></title><script>alert(1)</script><img src=x onerror=alert(2)>&quot;\" ' {{.}} http://evil.example/`
 
 // TestPage holds the page to what it promises: both states are in it, nothing of the design is markup, and nothing is

@@ -124,8 +124,12 @@ func (r sheetReader) symbol(s *sch.Symbol) *item {
 	}
 	i.look = p.Ref + "\x00" + look(s.Node, "pin") + "\x00" + spelled
 	i.facts = []fact{
-		at(s.Node), {"symbol", s.LibID}, {"mirrored", s.Node.Get("mirror").Arg(0).Text()},
-		{"not fitted", word(s.DNP)}, {"in the BOM", word(s.InBOM)}, {"on the board", word(s.OnBoard)},
+		at(s.Node),
+		{"symbol", s.LibID},
+		{"mirrored", s.Node.Get("mirror").Arg(0).Text()},
+		{"not fitted", word(s.DNP)},
+		{"in the BOM", word(s.InBOM)},
+		{"on the board", word(s.OnBoard)},
 	}
 	i.box = body(s, lib, p.Unit)
 	for _, f := range s.Properties {

@@ -111,7 +111,7 @@ func plainName(s string) string {
 // browse shows the page. That it cannot is no failure: the page is there, and its name was told.
 func (a *app) browse(ctx context.Context, how, page string) {
 	display := a.lookup("DISPLAY") != "" || a.lookup("WAYLAND_DISPLAY") != ""
-	if how == "no" || how == "auto" && !(a.OutTerminal && display) {
+	if how == "no" || how == "auto" && (!a.OutTerminal || !display) {
 		return
 	}
 	for _, opener := range []string{"xdg-open", "open"} {
