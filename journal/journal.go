@@ -40,6 +40,14 @@ type Journal interface {
 	// name. Nobody holds the run afterwards.
 	Create(ctx context.Context, run string, h Header) error
 
+	// Restore begins a run with records that were written before, of another store or
+	// another run, the header first. They keep their numbers, epochs and times, and
+	// what they took out of an inbox counts as taken. State describes the run after
+	// the last one. All or none is stored; the first error of the sequence is
+	// returned. [ErrExists] as with Create; [ErrInvalid] for records that are no
+	// run. Nobody holds the run afterwards. See [Import] and [Fork].
+	Restore(ctx context.Context, run string, records iter.Seq2[Record, error], state Mark) error
+
 	// Acquire makes the caller the only writer of the run. Owner is a name for
 	// people, told to whoever asks while the run is held. Errors: [ErrNotFound]; a
 	// [*HeldError] (errors.Is [ErrHeld]) while somebody else, in this process or

@@ -69,6 +69,10 @@ func Run(t *testing.T, s Store) {
 		{"Runs", testRuns},
 		{"Delete", testDelete},
 		{"ReadPart", testReadPart},
+		{"Carry", testCarry},
+		{"RestoreRefusals", testRestoreRefusals},
+		{"Fork", testFork},
+		{"Prune", testPrune},
 	}
 	durable := []struct {
 		name string

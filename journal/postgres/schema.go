@@ -65,8 +65,8 @@ CREATE TABLE $.blob(
 type statements struct {
 	schema, channel string
 
-	create, header, acquire, renew, release, append, notify, at, remove string
-	runs, records, blob, offer, inbox                                   string
+	create, restore, header, acquire, renew, release, append, notify, at, remove string
+	runs, records, blob, offer, inbox                                            string
 }
 
 const runColumns = `run_id, head, epoch, phase, pending, ended, owner, lease_until > clock_timestamp(), created, updated, labels, parent, parent_seq`
@@ -83,6 +83,9 @@ func statementsIn(schema string) statements {
 	INSERT INTO $.blob SELECT r.run_id, u.sha256, u.bytes FROM r, unnest($8::text[], $9::bytea[]) AS u(sha256, bytes) ON CONFLICT DO NOTHING
 )
 INSERT INTO $.journal(run_id, seq, epoch, crc, rec) SELECT run_id, 1, 0, $6, $7 FROM r`),
+
+		restore: in(`INSERT INTO $.run(run_id, head, epoch, phase, pending, ended, owner, created, updated, labels, parent, parent_seq)
+VALUES($1, $2, $3, $4, $5, $6, '', $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`),
 
 		header: in(`SELECT crc FROM $.journal WHERE run_id=$1 AND seq=1`),
 

@@ -50,6 +50,50 @@ func (j *Journal) Create(ctx context.Context, run string, h journal.Header) erro
 	return changed("create", run, j.write.run(ctx, &job{do: do}))
 }
 
+// Restore implements [journal.Journal].
+func (j *Journal) Restore(ctx context.Context, run string, records iter.Seq2[journal.Record, error], state journal.Mark) error {
+	if err := j.enter(ctx, "restore", run, true); err != nil {
+		return err
+	}
+	r, err := journal.GatherRun(run, records, state, true)
+	if err != nil {
+		return err
+	}
+	labels, err := json.Marshal(r.Header.Labels)
+	if err != nil {
+		return &journal.Error{Kind: journal.KindInvalid, Op: "restore", Run: run, Err: err}
+	}
+	do := func(ctx context.Context, w *writer) error {
+		switch _, err := scanRun(run, w.row(ctx, selectRun, run)); {
+		case err == nil:
+			return &journal.Error{Kind: journal.KindExists, Op: "restore", Run: run}
+		case !errors.Is(err, journal.ErrNotFound):
+			return err
+		}
+		row := runRow{
+			Run: run, Head: int64(len(r.Lines)), Epoch: int64(r.Epoch), Created: r.Created.UnixNano(), Updated: r.Updated.UnixNano(),
+			Labels: string(labels), Parent: r.Header.Parent, ParentSeq: int64(r.Header.ParentSeq),
+		}
+		row.setMark(state)
+		if _, err := w.exec(ctx, insertRun, row.insertArgs()...); err != nil {
+			return err
+		}
+		for i, e := range r.Lines {
+			if err := w.insert(ctx, run, int64(r.Records[i].Epoch), int64(i)+1, r.Lines[i:i+1], e.Blobs); err != nil {
+				return err
+			}
+		}
+		for _, t := range r.Taken {
+			row.Offers++
+			if err := w.put(ctx, &row, t.Key, int64(t.Seq), ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return changed("restore", run, j.write.run(ctx, &job{do: do}))
+}
+
 // insert stores records behind a head.
 func (w *writer) insert(ctx context.Context, run string, epoch, seq int64, lines []journal.Encoded, blobs []journal.Blob) error {
 	for _, b := range blobs {
