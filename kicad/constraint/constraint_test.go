@@ -205,3 +205,30 @@ docs/SPEC.md:7: gone constraint: the document says a constraint, the design says
 		t.Errorf("left: %s", texts(list))
 	}
 }
+
+// B-114 to B-118: entries one by one, a line each; what does not fit is named with what is open then.
+func TestResolve(t *testing.T) {
+	open := []constraint.Revisit{{Key: "esd", Item: "J1"}, {Key: "esd", Item: "layout"}, {Key: "sleep", Item: "U1"}}
+	lines, resolved, left := constraint.Resolve(open, []constraint.Resolution{
+		{Key: "esd", Item: "J1", How: "TVS diode\nadded"}, {Key: "esd", Item: "J9"}, {Key: "esd"}, {Key: "esd", Item: "J1"}, {Key: "sleep", Item: " U1 "},
+	})
+	want := []string{
+		"resolved: esd affects J1",
+		"error: nothing open says that esd affects J9; open: esd affects layout; sleep affects U1",
+		"error: entry 3 needs key and item, neither empty; open: esd affects layout; sleep affects U1",
+		"error: nothing open says that esd affects J1; open: esd affects layout; sleep affects U1",
+		"resolved: sleep affects U1",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("lines (-want +got)\n%s", diff)
+	}
+	if fmt.Sprint(left) != "[esd affects layout]" || len(resolved) != 2 || resolved[0].Decision() != "esd affects J1: looked at again, TVS diode added" {
+		t.Errorf("left %v, resolved %v, decision %q", left, resolved, resolved[0].Decision())
+	}
+	if len(open) != 3 || open[0].Item != "J1" {
+		t.Errorf("the caller's list was written to: %v", open)
+	}
+	if lines, _, _ := constraint.Resolve(left, []constraint.Resolution{{Key: "esd", Item: "layout"}, {Key: "x", Item: "y"}}); !strings.HasSuffix(lines[1], "open: none") {
+		t.Errorf("%v", lines)
+	}
+}

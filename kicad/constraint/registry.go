@@ -52,8 +52,6 @@ const (
 	Malformed ErrorKind = iota + 1 // the registry cannot be read
 	BadKey                         // no name that can stand in a document
 	BadLimit                       // a limit that says nothing, or what nobody can check
-	NoKey                          // there is no such constraint
-	NoRevisit                      // the constraint does not affect that
 )
 
 // An Error says what is wrong and what to do. Nothing was changed.

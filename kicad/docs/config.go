@@ -70,8 +70,8 @@ func (c Config) bytes() []byte {
 	return append(data, '\n')
 }
 
-// Folder is where a project's documents are: what its config says, else what was found, else what [PlanInit] would
-// make.
+// Folder is where a project's documents are: what its config says, else the folder that was found, else the one that
+// [PlanInit] would make.
 func (c Config) Folder(proj *project.Project) string {
 	if p, ok := c.Projects[proj.Name]; ok {
 		return path.Join(proj.Dir, p.Docs)

@@ -59,8 +59,8 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 	folder := c.Folder(proj)
 	if !known {
 		mine.Docs = strings.TrimPrefix(path.Clean(folder), path.Clean(proj.Dir)+"/")
-		if proj.Dir != "." && !strings.HasPrefix(folder, proj.Dir+"/") {
-			folder = path.Join(proj.Dir, defaultDocs(proj)) // the top's docs are not this project's alone
+		if len(proj.Others) > 0 || proj.Dir != "." && !strings.HasPrefix(folder, proj.Dir+"/") {
+			folder = path.Join(proj.Dir, defaultDocs(proj)) // what was found is not this project's alone
 			mine.Docs = defaultDocs(proj)
 		}
 	}
