@@ -182,7 +182,8 @@ func classOfStatus(status int) llm.Class {
 
 // overflowWords are how providers say that a conversation is too long, in lower
 // case: Anthropic, OpenAI, Gemini, vLLM, llama.cpp, LM Studio, Ollama, Mistral,
-// Groq and OpenRouter, as their servers answered in 2026.
+// Groq, OpenRouter, SGLang, xAI, Moonshot, text-generation-inference, Copilot,
+// Cohere and Bedrock, as their servers answered in 2026.
 var overflowWords = []string{
 	"prompt is too long", "input is too long", "input length and `max_tokens` exceed context limit",
 	"maximum context length", "context length exceeded", "exceeds the context window", "exceeds the model's context",
@@ -190,7 +191,9 @@ var overflowWords = []string{
 	"exceeds the maximum number of tokens allowed", "input token count", "exceed_context_size",
 	"context size has been exceeded", "greater than the context length", "longer than the maximum model length",
 	"exceeds the maximum allowed input length", "too large for model with", "prompt too long", "reduce the length of the messages",
-	"trying to keep the first",
+	"trying to keep the first", "longer than the model's context length", "input length exceeds the context length",
+	"maximum prompt length", "exceeded model token limit", "`inputs` tokens + `max_new_tokens` must be",
+	"prompt token count of", "tokens in the prompt cannot exceed", "too many input tokens",
 }
 
 // Overflow reports whether message is how a provider says that the conversation

@@ -197,3 +197,26 @@ func TestRepair(t *testing.T) {
 		}
 	}
 }
+
+// Servers' own words for a conversation that is too long, and words that are not.
+func TestOverflow(t *testing.T) {
+	for message, want := range map[string]bool{
+		"The input (9012 tokens) is longer than the model's context length (8192 tokens).":                 true,
+		"the input length exceeds the context length":                                                      true,
+		"This model's maximum prompt length is 131072 but the request contains 537812 tokens.":             true,
+		"Invalid request: Your request exceeded model token limit: 65536 (requested: 78000)":               true,
+		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs`": true,
+		"prompt token count of 135321 exceeds the limit of 128000":                                         true,
+		"too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292":         true,
+		"Too many input tokens":                               true,
+		"max_tokens: must be at most 8192":                    false,
+		"Unsupported parameter: 'max_tokens'":                 false,
+		"temperature must be between 0 and the limit of 2":    false,
+		"Invalid prompt: your prompt was flagged":             false,
+		"The model does not support a context of this length": false,
+	} {
+		if got := Overflow(message); got != want {
+			t.Errorf("%q: %t", message, got)
+		}
+	}
+}
