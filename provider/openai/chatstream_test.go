@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -341,4 +343,24 @@ func TestE160_Unhandled(t *testing.T) {
 		}
 	}
 	t.Error("the event was lost")
+}
+
+// Servers write the index of a call as null, as a text, or not at all.
+func TestIndexesOfAnyShape(t *testing.T) {
+	piece := func(index, id, args string) string {
+		return delta(fmt.Sprintf(`{"tool_calls":[{%s"id":%q,"type":"function","function":{"name":"f","arguments":%q}}]}`, index, id, args))
+	}
+	r, err := chatReply(t, openai.Generic, sse(
+		piece(`"index":null,`, "a", `{"n":1}`), piece(`"index":"1",`, "b", `{"n":`), piece(`"index":"1",`, "b", `2}`), piece(`"index":"",`, "c", `{}`),
+		ends("tool_calls")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range r.Message.Calls() {
+		got = append(got, c.ID+c.Args)
+	}
+	if want := []string{`a{"n":1}`, `b{"n":2}`, `c{}`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

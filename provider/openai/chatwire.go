@@ -135,6 +135,12 @@ func readCall(raw json.RawMessage) (callDelta, error) {
 	if err := json.Unmarshal(raw, &outer); err != nil {
 		return d, err
 	}
+	if raw := outer["index"]; len(raw) > 1 && raw[0] == '"' { // a number in quotes, or nothing
+		outer["index"] = raw[1 : len(raw)-1]
+		if len(raw) == 2 {
+			delete(outer, "index")
+		}
+	}
 	if err := field(outer, "index", &d.index); err != nil {
 		return d, err
 	}
