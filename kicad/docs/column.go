@@ -27,6 +27,7 @@ const (
 	colLCSC
 	colDigiKey
 	colMouser
+	colVariant
 )
 
 // titles are the headers that are understood, in lower case and without marks.
@@ -46,6 +47,7 @@ var titles = map[column][]string{
 	colNet:         {"net", "nets", "netname", "signalnet", "netlabel", "connectedto"},
 	colLCSC:        {"lcsc", "lcscpart", "lcscpn", "lcscpartnumber", "lcscpartno", "jlcpcbpart", "jlcpcb", "jlcpcbpartnumber", "jlcpart"},
 	colDigiKey:     {"digikey", "digikeypart", "digikeypn", "digikeypartnumber", "digikeypartno"},
+	colVariant:     {"variant", "variants", "assemblyvariant", "option", "population"},
 	colMouser:      {"mouser", "mouserpart", "mouserpn", "mouserpartnumber", "mouserpartno"},
 }
 
@@ -110,6 +112,19 @@ func saysNotFitted(text string) bool {
 		}
 	}
 	return false
+}
+
+var variantHeading = regexp.MustCompile(`(?i)\bvariants?\b`)
+
+// variant names the assembly variant that a row is about, by a column or the heading; "" for all of them.
+func (t *Table) variant(row *Row) string {
+	if text := cleanValue(row.cell(t, colVariant).Text); text != "" {
+		return text
+	}
+	if !t.has(colVariant) && variantHeading.MatchString(t.Heading) {
+		return t.Heading
+	}
+	return ""
 }
 
 // yes tells whether a cell of a column of marks is ticked.

@@ -82,9 +82,50 @@ func Drift(d *Design, documents []*Document) DriftReport {
 
 // checker compares one document.
 type checker struct {
-	d      *Design
-	doc    *Document
-	report *DriftReport
+	d        *Design
+	doc      *Document
+	report   *DriftReport
+	variants map[string]*variant // by reference
+}
+
+// variant is what the rows of a document say of a part that has one for each of several assembly variants. The design
+// is one of the variants, so one of the rows must be so.
+type variant struct {
+	rows int
+	fits bool // one of them is in line
+	told bool
+}
+
+// readVariants looks for parts that have a row for each of several variants.
+func (c *checker) readVariants() {
+	c.variants = map[string]*variant{}
+	quiet := &checker{d: c.d, doc: c.doc, report: &DriftReport{}}
+	for _, t := range c.doc.Tables {
+		if !t.parts() {
+			continue
+		}
+		for i := range t.Rows {
+			row := &t.Rows[i]
+			if t.variant(row) == "" {
+				continue
+			}
+			refs, _ := ParseRefs(row.cell(t, colRef).Text, c.d.has)
+			for _, ref := range refs {
+				if c.variants[ref] == nil {
+					c.variants[ref] = &variant{}
+				}
+				v := c.variants[ref]
+				v.rows++
+				v.fits = v.fits || len(quiet.part(t, row, ref)) == 0
+			}
+		}
+	}
+}
+
+// several reports whether a row is about one of several variants of a part.
+func (c *checker) several(t *Table, row *Row, ref string) (*variant, bool) {
+	v := c.variants[ref]
+	return v, v != nil && v.rows > 1 && t.variant(row) != ""
 }
 
 func (c *checker) add(m Mismatch) {
@@ -119,6 +160,7 @@ func (c *checker) empty() {
 }
 
 func (c *checker) document() {
+	c.readVariants()
 	listed, tables := map[string]bool{}, 0
 	for _, t := range c.doc.Tables {
 		switch {
@@ -189,11 +231,23 @@ func (c *checker) parts(t *Table, listed map[string]bool) {
 		}
 		for _, ref := range refs {
 			listed[ref] = true
-			if line, twice := seen[ref]; twice {
+			if v, several := c.several(t, row, ref); several {
+				if !v.fits && !v.told {
+					v.told = true
+					for _, m := range c.part(t, row, ref) {
+						m.Actual += ", and no other variant fits"
+						c.add(m)
+					}
+				}
+				continue
+			}
+			if line, twice := seen[ref]; twice && t.variant(row) == "" {
 				c.add(Mismatch{Kind: Twice, Line: row.Line, Ref: ref, Claim: fmt.Sprintf("it again, after line %d", line), Actual: "there is one"})
 				continue
 			}
-			seen[ref] = row.Line
+			if t.variant(row) == "" {
+				seen[ref] = row.Line
+			}
 			for _, m := range c.part(t, row, ref) {
 				c.add(m)
 			}
@@ -291,9 +345,10 @@ func (c *checker) boards(t *Table) int {
 	seen := map[string]bool{}
 	for i := range t.Rows {
 		refs, _ := ParseRefs(t.Rows[i].cell(t, colRef).Text, c.d.has)
-		refs = slices.DeleteFunc(refs, func(ref string) bool { return seen[ref] || !c.d.has(ref) })
+		all := t.variant(&t.Rows[i]) == ""
+		refs = slices.DeleteFunc(refs, func(ref string) bool { return all && seen[ref] || !c.d.has(ref) })
 		for _, ref := range refs {
-			seen[ref] = true
+			seen[ref] = seen[ref] || all
 		}
 		n, err := strconv.Atoi(t.Rows[i].cell(t, colQty).Text)
 		if err != nil || len(refs) == 0 {

@@ -88,6 +88,11 @@ docs/BOM.md: U1 missing: the document says nothing of it (there is no table with
 docs/PARTS.md:3: R3 value: the document says nothing, the design says 4k7
 `},
 		{"for ten boards", "docs/PARTS.md", "| Ref | Qty | Value |\n|---|---|---|\n| R1, R2 | 20 | 10k |\n| C1 | 10 | 100n |\n| U1 | 10 | ATtiny |\n", ""},
+		{
+			"variants", "docs/PARTS.md", "| Ref | Value | Variant |\n|---|---|---|\n| R1 | 10k | A |\n| R1 | 22k | B |\n| R2 | 1k | A |\n| R2 | 2k | B |\n| C1 | 1u | A |\n\n## Variant C\n\n| Ref | Value |\n|---|---|\n| R1 | DNP |\n",
+			"docs/PARTS.md:5: R2 value: the document says 1k, the design says 10k, and no other variant fits\ndocs/PARTS.md:7: C1 value: the document says 1u, the design says 100nF\n",
+		},
+		{"Latin-1", "docs/PARTS.md", "| Ref | Value |\n|---|---|\n| C1 | 0,1 \xb5F |\n", ""},
 		{"history", "docs/CHANGELOG.md", "| Refdes | Value |\n|---|---|\n| R1 | 1M |\n", ""},
 		{
 			"pins", "docs/PINOUT.md", `

@@ -17,13 +17,14 @@ import (
 // number changes and the design names no number itself, the number is marked UNVERIFIED, for it was that of another
 // part.
 //
-// What was not understood is not repaired: compare again with the edits made to see what is left. A design without
+// What was not understood is not repaired, and neither are rows for one of several assembly variants: compare again with the edits made to see what is left. A design without
 // parts gives no edit, and neither does a document that tells what was.
 func Fix(d *Design, doc *Document) []sexpr.Edit {
 	if len(d.Parts) == 0 || History(doc.Name) {
 		return nil
 	}
 	f := &fixer{checker: &checker{d: d, doc: doc, report: &DriftReport{}}}
+	f.readVariants()
 	listed := map[string]bool{}
 	var bom *Table
 	for _, t := range doc.Tables {
@@ -109,9 +110,10 @@ func (f *fixer) partTable(t *Table, listed map[string]bool) {
 			}
 			continue
 		}
-		kept := slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return !f.d.has(ref) || seen[ref] })
+		all := t.variant(row) == "" // for all variants
+		kept := slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return !f.d.has(ref) || all && seen[ref] })
 		for _, ref := range kept {
-			seen[ref], listed[ref] = true, true
+			seen[ref], listed[ref] = seen[ref] || all, true
 		}
 		if len(kept) == 0 {
 			f.drop(t, row)
@@ -151,6 +153,9 @@ func (f *fixer) recount(t *Table, row *Row, s *share, many int) {
 // partCells are the cells of a row that must change for one of its parts.
 func (f *fixer) partCells(t *Table, row *Row, ref string) map[int]string {
 	cells := map[int]string{}
+	if _, several := f.several(t, row, ref); several {
+		return cells // which of the variants is meant, people know
+	}
 	p, _ := f.d.Part(ref)
 	other := false
 	for _, m := range f.part(t, row, ref) {

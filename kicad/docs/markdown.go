@@ -221,6 +221,9 @@ var (
 
 // plainText takes the marks off a text: code, emphasis, links, escapes and entities.
 func plainText(raw string) string {
+	if !utf8.ValidString(raw) {
+		raw = fromLatin1(raw)
+	}
 	if !strings.ContainsAny(raw, "`\\<&*_[") {
 		return oneSpace(raw)
 	}
@@ -244,6 +247,15 @@ func plainText(raw string) string {
 		rest = rest[i+2*n+end:]
 	}
 	return oneSpace(b.String())
+}
+
+// fromLatin1 reads a text that is no UTF-8 as what it most likely is.
+func fromLatin1(s string) string {
+	runes := make([]rune, 0, len(s))
+	for i := range len(s) {
+		runes = append(runes, rune(s[i]))
+	}
+	return string(runes)
 }
 
 // oneSpace makes one blank of any white space, and takes what is around the text away.
