@@ -6,6 +6,7 @@ require (
 	charm.land/lipgloss/v2 v2.1.1
 	github.com/charmbracelet/x/term v0.2.2
 	github.com/fiducial-dev/fiducial v0.0.0
+	github.com/fiducial-dev/fiducial/journal/postgres v0.0.0
 	github.com/fiducial-dev/fiducial/journal/sqlite v0.0.0
 	github.com/fiducial-dev/fiducial/provider/anthropic v0.0.0
 	github.com/fiducial-dev/fiducial/provider/gemini v0.0.0
@@ -36,6 +37,10 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.13.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/mattn/go-runewidth v0.0.24 // indirect
@@ -59,6 +64,7 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
@@ -67,6 +73,8 @@ require (
 )
 
 replace github.com/fiducial-dev/fiducial => ..
+
+replace github.com/fiducial-dev/fiducial/journal/postgres => ../journal/postgres
 
 replace github.com/fiducial-dev/fiducial/journal/sqlite => ../journal/sqlite
 

@@ -1,0 +1,136 @@
+package journals_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/journal/postgres/postgrestest"
+	"github.com/fiducial-dev/fiducial/kicad/internal/journals"
+)
+
+func env(value string) func(string) string {
+	return func(name string) string {
+		if name == journals.Env {
+			return value
+		}
+		return ""
+	}
+}
+
+// use writes a run and reads it by a reader.
+func use(t *testing.T, p journals.Place) {
+	t.Helper()
+	j, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Create(t.Context(), "r", journal.Header{Rules: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.OpenReader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := r.Stat(t.Context(), "r"); err != nil || info.Head != 1 {
+		t.Errorf("Stat = %+v, %v", info, err)
+	}
+	if err := r.Create(t.Context(), "x", journal.Header{}); !errors.Is(err, journal.ErrReadOnly) {
+		t.Errorf("a reader creates: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInTheProject(t *testing.T) {
+	top := t.TempDir()
+	p, err := journals.Find(env(" "), top)
+	if err != nil || p.Shared() {
+		t.Fatalf("Find = %v, %v", p, err)
+	}
+	if _, err := p.OpenReader(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a reader of no journal: %v, want ErrNotExist", err)
+	}
+	use(t, p)
+	if _, err := os.Stat(filepath.Join(top, ".fiducial", "journal.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnAServer(t *testing.T) {
+	s, err := postgrestest.Start(t.Context(), t.Output())
+	if errors.Is(err, postgrestest.ErrMissing) && os.Getenv(postgrestest.RequireEnv) != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("postgres", "S3cret") // whom the server trusts in any case
+	top := t.TempDir()
+	p, err := journals.Find(env(u.String()), top)
+	if err != nil || !p.Shared() {
+		t.Fatalf("Find = %v, %v", p, err)
+	}
+	use(t, p)
+	if entries, err := os.ReadDir(top); err != nil || len(entries) != 0 {
+		t.Errorf("the project holds %v, %v", entries, err)
+	}
+	if err := s.Halt(true); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Open(t.Context())
+	wantNoPassword(t, err, p)
+	if !errors.Is(err, journal.ErrStorage) {
+		t.Errorf("without its server: %v, want ErrStorage", err)
+	}
+}
+
+func TestNoAddress(t *testing.T) {
+	for _, address := range []string{
+		"mysql://u:S3cret@h/db", "journal.db", "postgres://u:S3cret@h:port:x/db", "postgres://u:S3cret%zz@h/db", "postgres:///db",
+		"host=h password=S3cret", "postgres://u:S3cret@h/db\x7f",
+	} {
+		p, err := journals.Find(env(address), ".")
+		if !errors.Is(err, journals.ErrAddress) {
+			t.Errorf("Find of %q: %v, want ErrAddress", address, err)
+		}
+		wantNoPassword(t, err, p)
+	}
+	p, err := journals.Find(env("postgres://u:S3cret@127.0.0.1:1/db?sslmode=perhaps&password=S3cret"), ".")
+	if err != nil || p.String() != "postgres://u@127.0.0.1:1/db" {
+		t.Errorf("Find = %v, %v", p, err)
+	}
+	_, err = p.Open(t.Context())
+	wantNoPassword(t, err, p)
+	if !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("Open: %v, want ErrInvalid", err)
+	}
+}
+
+func wantNoPassword(t *testing.T, err error, p journals.Place) {
+	t.Helper()
+	for _, text := range []string{fmt.Sprint(err), fmt.Sprintf("%+v %#v %v %s", p, p, p, p), fmt.Sprintf("%#v", err)} {
+		if strings.Contains(text, "S3cret") {
+			t.Errorf("the password stands in %s", text)
+		}
+	}
+}
