@@ -16,9 +16,11 @@ did not is put back byte for byte.
 Start with doctor, which says what is missing here and what to do about it, then check, which needs neither a model nor
 a network nor git.`,
 		Example: `  fiducial doctor                      what is installed, what is missing, what to do
-  fiducial check                       ERC and DRC of the project in this folder
+  fiducial check                       ERC, DRC, documents and constraints of the project in this folder
   fiducial check --baseline main       only what is new since the branch main fails
   fiducial check --repo ../amplifier   a project somewhere else
+  fiducial init                        make the documents from the design
+  fiducial hook install                check every commit before it is made
   fiducial runs                        what was done here before
   fiducial show 20261130-081500-042   one run: outcome, files, tokens, summary`,
 		SilenceErrors: true, SilenceUsage: true,
@@ -58,8 +60,9 @@ func newExitCodes() *cobra.Command {
 		Short: "What the exit codes mean",
 		Long: `Exit codes:
 
-    0    check: clean. do: done. doctor: the main job can run here. Others: done.
-    1    check: there are findings. do: refused or failed, and the tree is as it was. doctor: something is missing.
+    0    check, hook: clean. do: done. doctor: the main job can run here. Others: done.
+    1    check, hook: there are findings. init: documents were changed by hand. export: parts were left out.
+         do: refused or failed, and the tree is as it was. doctor: something is missing.
     2    it could not run: no kicad-cli or one that is too old, a file that does not load, no project, a time limit,
          wrong usage. Nothing was decided, and nothing was changed.
   130    interrupted by Ctrl-C. A second Ctrl-C kills the command at once.`,
