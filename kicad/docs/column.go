@@ -88,10 +88,18 @@ func (t *Table) parts() bool {
 
 func (t *Table) pins() bool { return t.has(colPin) && t.has(colNet, colName) }
 
-// bom reports whether the document is a bill of materials, which must have every part.
-func (d *Document) bom() bool {
-	return strings.HasPrefix(strings.ToLower(path.Base(d.Name)), "bom")
+// bom reports whether the document is the bill of materials, which must have every part: BOM.md.
+func (d *Document) bom() bool { return strings.EqualFold(d.stem(), "bom") }
+
+// share reports whether the document is a bill of materials among others, such as BOM-connectors.md: together they must
+// have every part, where there is no BOM.md.
+func (d *Document) share() bool {
+	stem := strings.ToLower(d.stem())
+	return len(stem) > 3 && strings.HasPrefix(stem, "bom") && !('a' <= stem[3] && stem[3] <= 'z') &&
+		slices.ContainsFunc(d.Tables, (*Table).parts)
 }
+
+func (d *Document) stem() string { return strings.TrimSuffix(path.Base(d.Name), path.Ext(d.Name)) }
 
 // History reports whether a document tells what was, so that it is compared with nothing and never rewritten.
 func History(name string) bool {

@@ -11,8 +11,8 @@
 // A project's documents are the .md files of its docs folder. What belongs to which project, and which documents were
 // generated, stands in .fiducial.json in the project's folder ([ConfigName]), which is to be committed.
 //
-// A document whose name begins with BOM is a bill of materials: every part that belongs into one must be in a table of
-// it. A document with the line
+// BOM.md is the bill of materials: every part that belongs into one must be in a table of it. Where there is none,
+// documents such as BOM-connectors.md must list all of them together. A document with the line
 //
 //	<!-- fiducial:pinout J U -->
 //

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,8 @@ type DriftReport struct {
 // (AC-15.25, AC-15.26): then there is a note for each document that lists parts, and no mismatch.
 func Drift(d *Design, documents []*Document) DriftReport {
 	var r DriftReport
+	var shares *checker // of a bill of materials in several documents
+	whole, listed := false, map[string]bool{}
 	for _, doc := range documents {
 		if History(doc.Name) {
 			continue
@@ -75,7 +78,17 @@ func Drift(d *Design, documents []*Document) DriftReport {
 			c.empty()
 			continue
 		}
-		c.document()
+		seen := c.document()
+		whole = whole || doc.bom()
+		if doc.share() {
+			maps.Copy(listed, seen)
+			if shares == nil {
+				shares = c
+			}
+		}
+	}
+	if shares != nil && !whole {
+		shares.complete(listed, 1)
 	}
 	return r
 }
@@ -159,7 +172,8 @@ func (c *checker) empty() {
 	}
 }
 
-func (c *checker) document() {
+// document compares all tables, and returns the references that are listed.
+func (c *checker) document() map[string]bool {
 	c.readVariants()
 	listed, tables := map[string]bool{}, 0
 	for _, t := range c.doc.Tables {
@@ -172,9 +186,10 @@ func (c *checker) document() {
 		}
 	}
 	if c.doc.bom() {
-		c.complete(listed, tables)
+		c.complete(maps.Clone(listed), tables)
 	}
 	c.completePins()
+	return listed
 }
 
 // complete looks for the parts that a bill of materials lacks.
@@ -302,7 +317,7 @@ func (c *checker) part(t *Table, row *Row, ref string) []Mismatch {
 			claim, actual = actual, claim
 		}
 		// A table that is no bill of materials says nothing of that by saying nothing.
-		if !says || c.doc.bom() || t.has(colDNP, colFitted) {
+		if !says || c.doc.bom() || c.doc.share() || t.has(colDNP, colFitted) {
 			list = append(list, Mismatch{Kind: NotFitted, Line: row.Line, Ref: ref, Claim: claim, Actual: actual})
 		}
 	}

@@ -133,6 +133,23 @@ docs/PINOUT.md:11: R3 pin 1 net: the document says SDA, the design says /A/SDA; 
 	}
 }
 
+// Bills of materials in several documents are complete together; notes about one are none.
+func TestDriftOfSeveralBOMs(t *testing.T) {
+	d := design(t, "R1 1k T:R\nR2 2k T:R\nJ1 X T:J\n")
+	head := "| Refdes | Value |\n|---|---|\n"
+	a, b := read(t, "docs/BOM-passive.md", head+"| R1 | 1k |\n"), read(t, "docs/bom_connectors.md", head+"| J1 | X |\n")
+	notes := read(t, "docs/BOM-notes.md", "# Notes\n")
+	got := lines(docs.Drift(d, []*docs.Document{a, b, notes}).Mismatches)
+	if want := "docs/BOM-passive.md: R2 missing: the document says nothing of it, the design says 2k in T:R\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	whole := read(t, "docs/BOM.md", head+"| R1, R2 | |\n| J1 | X |\n")
+	got = lines(docs.Drift(d, []*docs.Document{a, b, whole}).Mismatches)
+	if want := "docs/BOM.md:3: R1 value: the document says nothing, the design says 1k\ndocs/BOM.md:3: R2 value: the document says nothing, the design says 2k\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // AC-15.25, AC-15.26: a sheet without symbols gives no drift, and a note when a document lists parts.
 func TestDriftOfNoSymbols(t *testing.T) {
 	dir := t.TempDir()

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -188,17 +188,17 @@ func writeSteps(top string, steps []docs.Step) (written int, err error) {
 	return written, nil
 }
 
-// replaceFile puts a file in the place of what is there in one stroke. A symbolic link stays one.
+// replaceFile puts a file in the place of what is there in one stroke, with the mode of that. What is no regular file
+// is left alone.
 func replaceFile(root *os.Root, name string, data []byte) (err error) {
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if st, err := root.Lstat(name); err == nil && !st.Mode().IsRegular() {
-		have, err := root.ReadFile(name)
-		if err == nil && bytes.Equal(have, data) {
-			return nil
+	mode := fs.FileMode(0o644)
+	if st, err := root.Lstat(name); err == nil {
+		if mode = st.Mode().Perm(); !st.Mode().IsRegular() {
+			return errors.New("it is no regular file, and is left as it is")
 		}
-		return errors.New("it is no regular file, and is left as it is")
 	}
 	tmp := filepath.Join(filepath.Dir(name), ".fiducial-"+strconv.Itoa(os.Getpid())+".tmp")
 	defer func() {
@@ -206,7 +206,7 @@ func replaceFile(root *os.Root, name string, data []byte) (err error) {
 			_ = root.Remove(tmp)
 		}
 	}()
-	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
