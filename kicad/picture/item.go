@@ -279,26 +279,30 @@ func textBox(n sexpr.Node, text string) Box {
 		wide = max(wide, len([]rune(l)))
 	}
 	w, h := 0.9*size*float64(wide), 1.6*size*float64(lines)
-	left, right := w/2, w/2
+	left, right, up, down := w/2, w/2, h/2, h/2
 	for c := range n.Get("effects", "justify").All() {
 		switch c.Text() {
 		case "left":
 			left, right = 0, w
 		case "right":
 			left, right = w, 0
+		case "bottom": // the text stands on its place
+			up, down = h, h/8
+		case "top":
+			up, down = h/8, h
 		}
 	}
 	var b Box
 	if int(angle)%180 == 90 {
-		b.reach(x-h/2, y-right)
-		b.reach(x+h/2, y+left)
+		b.reach(x-up, y-right)
+		b.reach(x+down, y+left)
 		return b
 	}
 	if int(angle)%360 == 180 {
 		left, right = right, left
 	}
-	b.reach(x-left, y-h/2)
-	b.reach(x+right, y+h/2)
+	b.reach(x-left, y-up)
+	b.reach(x+right, y+down)
 	return b
 }
 

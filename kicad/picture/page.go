@@ -38,8 +38,8 @@ type pageView struct {
 type pane struct {
 	Side    string
 	Alt     string
-	Picture template.URL // a data: URL
-	Shared  string       // the view whose picture before is the same, instead of Picture
+	Picture template.HTMLAttr // the src with a data: URL
+	Shared  string            // the view whose picture before is the same, instead of Picture
 	Gone    string
 	Frame   string
 	Marks   []rect
@@ -85,7 +85,7 @@ func (v View) pane(side Side) pane {
 	case side == After && v.Same():
 		p.Shared = v.ID
 	case v.SVG[side] != nil:
-		p.Picture = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(v.SVG[side])) //nolint:gosec // redrawn
+		p.Picture = template.HTMLAttr(`src="data:image/svg+xml;base64,` + base64.StdEncoding.EncodeToString(v.SVG[side]) + `"`) //nolint:gosec // base64
 	}
 	for _, m := range v.Marks {
 		if m.Side == side {

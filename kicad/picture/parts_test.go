@@ -24,8 +24,8 @@ L1.500,2 Z" fill="url(#a)"/><a href="javascript:x"><path d="M7 7"/></a><text x="
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(string(d.body), ">", ">\n")
-	want := `<g fill="none" stroke="#840000" stroke-width="0.1524" transform="translate(1.5 0)">
-<path d="M177.0022 166 L1.5,2 Z"/>
+	want := `<g fill="none" stroke="#840000" stroke-width="0.152" transform="translate(1.5 0)">
+<path d="M177.002 166 L1.5,2 Z"/>
 <image x="1"/>
 <image/>
 <image href="data:image/png;base64,AA+/=="/>
@@ -40,6 +40,26 @@ L1.500,2 Z" fill="url(#a)"/><a href="javascript:x"><path d="M7 7"/></a><text x="
 	for _, bad := range []string{"", "text", "<svg viewBox='0 0 1 1'><g>", "<svg/>", "<svg viewBox='0 0 NaN 1'/>"} {
 		if _, err := redraw([]byte(bad)); err == nil {
 			t.Errorf("redraw(%q) has no error", bad)
+		}
+	}
+}
+
+// TestRedrawJoins makes one path of the strokes of a text, and leaves filled ones as they are.
+func TestRedrawJoins(t *testing.T) {
+	const strokes = `<path d="M1.0000 2.0000
+L3.12345 -4.0"/>
+<path d="M3.1230 -4 L5 6"/><path d="M9 9
+L8 8"/>`
+	for in, want := range map[string]string{
+		`<g style="fill:none"><g class="stroked-text">` + strokes + `</g></g>`:    `<g fill="none"><g><path d="M1 2L3.123 -4 5 6M9 9L8 8"/></g></g>`,
+		`<g style="fill:none">` + strokes + `<circle cx="1"/>` + strokes + `</g>`: `<g fill="none"><path d="M1 2L3.123 -4 5 6M9 9L8 8"/><circle cx="1"/><path d="M1 2L3.123 -4 5 6M9 9L8 8"/></g>`,
+		`<g style="fill:#000">` + strokes + `</g>`:                                `<g fill="#000"><path d="M1 2 L3.123 -4"/><path d="M3.123 -4 L5 6"/><path d="M9 9 L8 8"/></g>`,
+		`<g style="fill:none"><path d="M1 2 L3 4"/><g/><path d="M3 4 L5 6"/></g>`: `<g fill="none"><path d="M1 2L3 4"/><path d="M3 4L5 6"/></g>`,
+		`<g style="fill:none"><path d="M1 2 L3 4"/><path d="M3 4 Q5 6 7 8"/></g>`: `<g fill="none"><path d="M1 2L3 4"/><path d="M3 4 Q5 6 7 8"/></g>`,
+	} {
+		d, err := redraw([]byte(`<svg viewBox="0 0 9 9">` + in + `</svg>`))
+		if err != nil || string(d.body) != want {
+			t.Errorf("redraw(%s)\n got %s, %v\nwant %s", in, d.body, err, want)
 		}
 	}
 }

@@ -33,8 +33,8 @@ const looks = " transform fill stroke stroke-width fill-opacity stroke-opacity o
 // be run, load a file or carry text of the design is kept.
 func redraw(svg []byte) (drawing, error) {
 	var d drawing
-	var out bytes.Buffer
-	out.Grow(len(svg) / 2)
+	out := &pen{hollow: []bool{false}}
+	out.Grow(len(svg) / 4)
 	dec := xml.NewDecoder(bytes.NewReader(clean(svg)))
 	dec.Strict = true
 	dec.Entity = map[string]string{}
@@ -59,7 +59,7 @@ func redraw(svg []byte) (drawing, error) {
 				d.frame = viewBox(t)
 				open = append(open, name)
 			case known && len(open) > 0 && (open[len(open)-1] == "g" || open[len(open)-1] == "svg") && t.Name.Space == "":
-				writeShape(&out, t)
+				out.shape(t)
 				open = append(open, name)
 			default:
 				skip = 1
@@ -71,12 +71,7 @@ func redraw(svg []byte) (drawing, error) {
 			case len(open) == 0 || open[len(open)-1] != t.Name.Local:
 				return d, fmt.Errorf("the picture is no SVG: </%s> is out of place", t.Name.Local)
 			default:
-				if name := open[len(open)-1]; name == "g" {
-					out.WriteString("</g>")
-				} else if name != "svg" {
-					out.Truncate(out.Len() - 1)
-					out.WriteString("/>")
-				}
+				out.close(t.Name.Local)
 				open = open[:len(open)-1]
 			}
 		}
@@ -119,14 +114,25 @@ func viewBox(t xml.StartElement) Box {
 	return b
 }
 
-func writeShape(out *bytes.Buffer, t xml.StartElement) {
-	out.WriteString("<" + t.Name.Local)
+// A pen writes shapes.
+type pen struct {
+	bytes.Buffer
+	hollow []bool // of the groups that are open: whether what they hold is not filled
+	last   string // the point where the last stroke ended, while more can be joined to it
+	stroke int    // the length of the buffer behind that stroke
+}
+
+func (p *pen) shape(t xml.StartElement) {
+	if p.join(t) {
+		return
+	}
+	p.WriteString("<" + t.Name.Local)
 	style := map[string]string{}
 	for _, a := range t.Attr {
 		name, value := a.Name.Local, a.Value
 		switch {
 		case name == "href" && t.Name.Local == "image" && isPicture(value):
-			fmt.Fprintf(out, ` href="%s"`, value)
+			fmt.Fprintf(p, ` href="%s"`, value)
 		case a.Name.Space == "" && name == "style":
 			for part := range strings.SplitSeq(value, ";") {
 				if k, v, _ := strings.Cut(part, ":"); harmless(v) {
@@ -139,21 +145,87 @@ func writeShape(out *bytes.Buffer, t xml.StartElement) {
 				style[name] = value
 			}
 		case strings.Contains(shapes[t.Name.Local], " "+name+" "):
-			attribute(out, name, value)
+			p.attribute(name, value)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(style)) {
 		if value := style[name]; strings.Contains(looks, " "+name+" ") && value != "" {
-			attribute(out, name, value)
+			p.attribute(name, value)
 		}
 	}
-	out.WriteByte('>')
+	p.WriteByte('>')
+	if t.Name.Local == "g" {
+		hollow := p.hollow[len(p.hollow)-1]
+		if fill, ok := style["fill"]; ok {
+			hollow = fill == "none"
+		}
+		p.hollow = append(p.hollow, hollow)
+	}
 }
 
-func attribute(out *bytes.Buffer, name, value string) {
-	out.WriteString(" " + name + `="`)
-	tidy(out, value)
-	out.WriteByte('"')
+func (p *pen) close(name string) {
+	switch name {
+	case "svg":
+	case "g":
+		p.WriteString("</g>")
+		p.hollow = p.hollow[:len(p.hollow)-1]
+	default:
+		p.Truncate(p.Len() - 1)
+		p.WriteString("/>")
+		if p.last != "" {
+			p.stroke = p.Len()
+		}
+	}
+}
+
+// join writes a stroke from point to point as part of the one before it. KiCad draws its texts so: 100,000 paths on a
+// large sheet, which a browser would have to keep each by itself.
+func (p *pen) join(t xml.StartElement) bool {
+	last := p.last
+	p.last = ""
+	if t.Name.Local != "path" || len(t.Attr) != 1 || t.Attr[0].Name.Local != "d" || !p.hollow[len(p.hollow)-1] {
+		return false
+	}
+	f := strings.Fields(t.Attr[0].Value)
+	if len(f) != 4 || !isNumber(f[0], "M") || !isNumber(f[1], "") || !isNumber(f[2], "L") || !isNumber(f[3], "") {
+		return false
+	}
+	from, to := round(f[0][1:])+" "+round(f[1]), round(f[2][1:])+" "+round(f[3])
+	switch {
+	case last == "" || p.Len() != p.stroke:
+		p.WriteString(`<path d="M` + from + "L" + to)
+	case last == from:
+		p.Truncate(p.Len() - len(`"/>`))
+		p.WriteString(" " + to)
+	default:
+		p.Truncate(p.Len() - len(`"/>`))
+		p.WriteString("M" + from + "L" + to)
+	}
+	p.WriteString(`">`)
+	p.last = to
+	return true
+}
+
+// isNumber reports whether s is a plain decimal behind a prefix.
+func isNumber(s, prefix string) bool {
+	s, ok := strings.CutPrefix(s, prefix)
+	s = strings.TrimPrefix(s, "-")
+	whole, decimals, _ := strings.Cut(s, ".")
+	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
+	return ok && whole != "" && digits(whole) && digits(decimals)
+}
+
+// round writes a number as an attribute would.
+func round(s string) string {
+	var p pen
+	p.tidy(s)
+	return p.String()
+}
+
+func (p *pen) attribute(name, value string) {
+	p.WriteString(" " + name + `="`)
+	p.tidy(value)
+	p.WriteByte('"')
 }
 
 // isPicture reports whether a link is the data of a picture.
@@ -177,42 +249,45 @@ func harmless(value string) bool {
 	return !strings.Contains(strings.ToLower(value), "url")
 }
 
-// tidy writes a value with its white space and the zeros behind decimals cut.
-func tidy(out *bytes.Buffer, value string) {
-	space, digits := false, -1 // digits: where in out the decimals began
+// decimals is how many are kept: a thousandth of a millimetre is less than any eye or screen can tell.
+const decimals = 3
+
+// tidy writes a value with its white space cut, and the decimals that say nothing.
+func (p *pen) tidy(value string) {
+	space, begin := false, -1 // begin: where in the buffer the decimals began
 	end := func() {
-		if digits < 0 {
+		if begin < 0 {
 			return
 		}
-		n := out.Len()
-		for n > digits && out.Bytes()[n-1] == '0' {
+		n := min(p.Len(), begin+decimals)
+		for n > begin && p.Bytes()[n-1] == '0' {
 			n--
 		}
-		if n == digits {
+		if n == begin {
 			n-- // the point as well
 		}
-		out.Truncate(n)
-		digits = -1
+		p.Truncate(n)
+		begin = -1
 	}
 	for i := range len(value) {
 		c := value[i]
-		if c >= '0' && c <= '9' && digits >= 0 {
-			out.WriteByte(c)
+		if c >= '0' && c <= '9' && begin >= 0 {
+			p.WriteByte(c)
 			continue
 		}
 		end()
 		switch c {
 		case ' ', '\t', '\r', '\n':
 			if !space {
-				out.WriteByte(' ')
+				p.WriteByte(' ')
 			}
 			space = true
 			continue
 		case '.':
-			out.WriteByte(c)
-			digits = out.Len()
+			p.WriteByte(c)
+			begin = p.Len()
 		default:
-			out.WriteByte(c)
+			p.WriteByte(c)
 		}
 		space = false
 	}

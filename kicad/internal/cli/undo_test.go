@@ -14,6 +14,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/internal/cli"
 	"github.com/fiducial-dev/fiducial/kicad/internal/kicadtest"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
+	"github.com/fiducial-dev/fiducial/task/workspace"
 )
 
 // A tree is a repository whose commits are told to be those of runs.
@@ -254,4 +255,50 @@ func TestRecover(t *testing.T) {
 	r.replace(sheetFile, `"OUT"`, `"OUT3"`)
 	r.git("commit", "-q", "-a", "-m", "mine")
 	r.unchanged("changed in the same places since", "recover", "last", "--apply")
+}
+
+// TestRecoverPreserved takes up what a workspace preserved: changes of tracked files, new files, and the tree that an
+// interrupted run has left.
+func TestRecoverPreserved(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	repo, err := workspace.Open(t.Context(), r.dir, workspace.Options{Env: r.env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := repo.Snapshot(t.Context(), "20261130-080000-001", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.replace(sheetFile, `"10k"`, `"47k"`)
+	kicadtest.Write(t, r.dir, map[string]string{"docs/NEW.md": "new\n"})
+	changed := r.read(sheetFile)
+	r.fiducial(0, "refs/fiducial/20261130-080000-001", "recover")
+	r.fiducial(2, "no stash to apply", "recover", "last", "--apply")
+	r.unchanged("run 20261130-080000-001 was interrupted", "undo", r.doneElsewhere("20261130-070000-001"))
+	if _, err := snap.Preserve(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snap.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := snap.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(r.read(sheetFile), "47k") {
+		t.Fatal("the tree was not put back")
+	}
+	r.fiducial(0, "docs/NEW.md +1 -0", "recover", "20261130-080000-001", "--apply")
+	if r.read(sheetFile) != changed || r.read("docs/NEW.md") != "new\n" {
+		t.Error("what was applied is not what was preserved")
+	}
+}
+
+// doneElsewhere writes a run whose commit is HEAD.
+func (r *repository) doneElsewhere(id string) string {
+	r.Helper()
+	if err := runs.Write(r.dir, runs.Meta{ID: id, Outcome: runs.Done, Commit: r.git("rev-parse", "HEAD")}); err != nil {
+		r.Fatal(err)
+	}
+	return id
 }
