@@ -272,6 +272,9 @@ func (b *Bench) checkNow(ctx context.Context, name string, missing error) (strin
 	if r := b.ruleChanges(); len(r) > 0 {
 		text += "\nThe rules were changed, which is no fix; the check goes by those of the start:\n- " + strings.Join(r, "\n- ")
 	}
+	if u := b.unseen(); u != "" {
+		text += "\n" + u
+	}
 	if name == obligeERC {
 		text += b.emptyDesign()
 	}
@@ -377,6 +380,9 @@ func (b *Bench) Verification() []string {
 		}
 		lines = append(lines, line)
 	}
+	if u := b.unseen(); u != "" {
+		lines = append(lines, u)
+	}
 	for _, r := range b.ruleChanges() {
 		lines = append(lines, "Rules changed, and the checks did not go by it: "+r)
 	}
@@ -384,6 +390,36 @@ func (b *Bench) Verification() []string {
 		lines = append(lines, "Electrical change: "+d)
 	}
 	return lines
+}
+
+// unseen names the parts that the sheets place and kicad-cli leaves out, as it does in
+// silence where a sheet or a symbol does not load (board cases 12 and 13): what it
+// says of the design is not about them.
+func (b *Bench) unseen() string {
+	contents, err := b.sheets()
+	if err != nil {
+		return ""
+	}
+	list := b.memory.got(contents)
+	d, err := b.design()
+	if list == nil || err != nil {
+		return ""
+	}
+	known := partsByRef(list)
+	var refs []string
+	for _, p := range d.Parts() {
+		if _, ok := known[p.Ref]; !ok && !p.NoBoard {
+			refs = append(refs, p.Ref)
+		}
+	}
+	if len(refs) == 0 {
+		return ""
+	}
+	n := len(refs)
+	if n > maxListed {
+		refs = append(refs[:maxListed], "and more")
+	}
+	return fmt.Sprintf("kicad-cli leaves out %d parts that the sheets place, because a sheet or a symbol does not load: %s. No check speaks of them", n, strings.Join(refs, ", "))
 }
 
 // ruleChanges are what the run changed about the rules, which never is a fix (case 30).
