@@ -239,7 +239,7 @@ func TestToolCallsCanFail(t *testing.T) {
 func TestCountsAndDelaysCanFail(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	tr := &trace{
-		exchanges: []exchange{{arrived: at(0), ended: at(10)}, {arrived: at(110), ended: at(120)}},
+		exchanges: []exchange{{body: []byte("{}"), arrived: at(0), ended: at(10)}, {body: []byte("{}"), arrived: at(110), ended: at(120)}},
 		runs:      map[string]int{"read": 2}, steps: []stepResult{{}},
 	}
 	for expect, ok := range map[string]bool{
@@ -261,6 +261,13 @@ func TestCountsAndDelaysCanFail(t *testing.T) {
 		if v := judge(c, []*trace{tr}); (len(v.failures) == 0) != ok {
 			t.Errorf("%s: %q", expect, v.failures)
 		}
+	}
+	if v := judge(&wireCase{}, []*trace{{steps: []stepResult{{err: errors.New("bad key " + apiKey)}}}}); len(v.failures) != 1 {
+		t.Errorf("an error that shows the key passes: %+v", v)
+	}
+	orphan := &trace{exchanges: []exchange{{body: []byte(`{"messages":[{"role":"tool","tool_call_id":"a"}]}`)}}}
+	if v := judge(&wireCase{Provider: providerSpec{Kind: "openai-chat"}}, []*trace{orphan}); len(v.failures) != 1 {
+		t.Errorf("an unpaired request passes: %+v", v)
 	}
 	if v := judge(&wireCase{}, []*trace{{faults: []string{"request 2 is one too many"}}}); len(v.failures) != 1 {
 		t.Errorf("a fault of the play passes: %+v", v)

@@ -73,6 +73,15 @@ func judgeTrace(v *verdict, c *wireCase, tr *trace, all []*trace) {
 	for _, i := range e.Invariants {
 		i.judge(v, c, tr)
 	}
+	// What no case has to ask for.
+	if len(tr.exchanges) > 0 {
+		invariant{Request: which{all: true}, Name: "tool_pairing"}.judge(v, c, tr)
+	}
+	for i, s := range tr.steps {
+		if s.err != nil && strings.Contains(s.err.Error(), apiKey) {
+			v.fail("step %d: the error shows the key: %v", i+1, s.err)
+		}
+	}
 	for _, d := range e.Delays {
 		if err := d.check(tr.exchanges); err != nil {
 			v.fail("delays: %v", err)

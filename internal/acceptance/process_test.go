@@ -18,7 +18,10 @@ import (
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
-const runName = "case"
+const (
+	runName = "case"
+	apiKey  = "key-of-the-case"
+)
 
 var errDead = errors.New("this process is dead")
 
@@ -129,7 +132,7 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 	switch c.Provider.format() {
 	case "anthropic":
 		opts := []anthropic.Option{
-			anthropic.WithBaseURL(url), anthropic.WithAPIKey("key-of-the-case"),
+			anthropic.WithBaseURL(url), anthropic.WithAPIKey(apiKey),
 			anthropic.WithHTTPClient(h), anthropic.WithTimeouts(limits), anthropic.WithFourthMark(),
 		}
 		if whole {
@@ -138,7 +141,7 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 		return anthropic.New(c.Provider.Model, opts...)
 	case "gemini":
 		opts := []gemini.Option{
-			gemini.WithBaseURL(url), gemini.WithAPIKey("key-of-the-case"),
+			gemini.WithBaseURL(url), gemini.WithAPIKey(apiKey),
 			gemini.WithHTTPClient(h), gemini.WithTimeouts(limits),
 		}
 		if whole {
@@ -147,7 +150,7 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 		return gemini.New(c.Provider.Model, opts...)
 	}
 	opts := []openai.Option{
-		openai.WithBaseURL(url + "/v1"), openai.WithAPIKey("key-of-the-case"),
+		openai.WithBaseURL(url + "/v1"), openai.WithAPIKey(apiKey),
 		openai.WithHTTPClient(h), openai.WithTimeouts(limits),
 	}
 	if f := c.Provider.Flavor; f != "" {
