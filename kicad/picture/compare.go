@@ -180,6 +180,9 @@ func assemble(sides [2]*side) *Diff {
 			d.Notes = append(d.Notes, fmt.Sprintf("%s: %s", []string{"before", "after"}[i], n))
 		}
 	}
+	if file := reformatted(sides); file != "" {
+		d.Notes = append(d.Notes, file+" was saved by another version of KiCad: items may be told as changed that are only written differently")
+	}
 	e := d.netlists(sides)
 	m := &marker{refs: map[string][]string{}, nets: map[string][]string{}}
 	var focus []func()
@@ -210,6 +213,22 @@ func assemble(sides [2]*side) *Diff {
 	}
 	d.Electrical = e.changes
 	return d
+}
+
+// reformatted is a file that the two states have in different formats, "" for none.
+func reformatted(sides [2]*side) string {
+	was, now := sides[Before], sides[After]
+	if was.design != nil && now.design != nil {
+		for _, name := range now.design.FileNames() {
+			if old := was.design.Files[name]; old != nil && old.Version != now.design.Files[name].Version {
+				return name
+			}
+		}
+	}
+	if was.board != nil && now.board != nil && was.board.Version != now.board.Version {
+		return now.board.Name
+	}
+	return ""
 }
 
 // lastName is a net's name without the path of sheets, in plain spelling, as its label has it.

@@ -166,6 +166,17 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// TestFormat warns when the format changed, and finds nothing else then.
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	now := kicadtest.Divider("p").String()
+	was := strings.Replace(now, "(version 20250114)", "(version 20231120)", 1)
+	d := compare(t, state(t, "a", map[string]string{"p.kicad_sch": was}), state(t, "b", map[string]string{"p.kicad_sch": now}))
+	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "p.kicad_sch was saved by another version") || len(told(d)) > 0 {
+		t.Errorf("notes %q, told %q", d.Notes, told(d))
+	}
+}
+
 // TestPointer says why a board that Git LFS keeps elsewhere is not shown.
 func TestPointer(t *testing.T) {
 	t.Parallel()
