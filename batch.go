@@ -138,8 +138,8 @@ func (b *batch) traits(ordinal int) tool.Traits {
 	return b.traitsOf(b.calls[ordinal].Call.Name)
 }
 
-func (r *run) traitsOf(name string) tool.Traits {
-	if t, ok := r.exec.(tool.Traiter); ok {
+func (c *core) traitsOf(name string) tool.Traits {
+	if t, ok := c.exec.(tool.Traiter); ok {
 		traits, _ := t.Traits(name)
 		return traits
 	}

@@ -140,6 +140,8 @@ type replayed struct {
 	lock   *lockNote
 	notes  []journal.Note
 	steps  int
+
+	repaired bool // the log was cut behind its last step
 }
 
 // replay feeds the records of a run through a new machine.
@@ -172,6 +174,7 @@ func (r *replayed) add(rec journal.Record) error {
 
 func (r *replayed) step(in machine.Input) error {
 	r.steps++
+	r.repaired = false
 	asked := r.state.History()
 	if err := r.state.Apply(in); err != nil {
 		return err
@@ -211,6 +214,8 @@ func (r *replayed) note(n journal.Note) error {
 		r.extra = append(r.extra, more...)
 	case noteAdded:
 		r.extra = nil
+	case journal.RepairedNote:
+		r.repaired = true
 	default:
 		r.notes = append(r.notes, n)
 	}
@@ -289,6 +294,11 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 	}
 	if _, pending := c.state.Pending(); pending {
 		if err := c.step(op, machine.Recovered{}); err != nil {
+			return err
+		}
+	}
+	if r.repaired {
+		if err := c.doubt(op); err != nil {
 			return err
 		}
 	}
