@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/fiducial-dev/fiducial v0.0.0
+	github.com/fiducial-dev/fiducial/journal/postgres v0.0.0
 	github.com/fiducial-dev/fiducial/journal/sqlite v0.0.0-00010101000000-000000000000
 	github.com/fiducial-dev/fiducial/provider/anthropic v0.0.0
 	github.com/fiducial-dev/fiducial/provider/gemini v0.0.0
@@ -23,6 +24,10 @@ require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/invopop/jsonschema v0.14.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.13.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/openai/openai-go/v3 v3.99.0 // indirect
@@ -41,6 +46,7 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
@@ -49,6 +55,7 @@ require (
 
 replace (
 	github.com/fiducial-dev/fiducial => ../..
+	github.com/fiducial-dev/fiducial/journal/postgres => ../../journal/postgres
 	github.com/fiducial-dev/fiducial/journal/sqlite => ../../journal/sqlite
 	github.com/fiducial-dev/fiducial/provider/anthropic => ../../provider/anthropic
 	github.com/fiducial-dev/fiducial/provider/gemini => ../../provider/gemini
