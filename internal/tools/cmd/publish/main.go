@@ -1,0 +1,66 @@
+// Command publish checks and prepares releases of the modules of this repository.
+//
+//	publish check [-offline]     publish the committed tree into a proxy of its own and use it
+//	publish alone [-run REGEXP]  build, vet and test every module by itself, with the oldest Go that it states
+//	publish api                  compare the exported API with the last tag
+//	publish docs                 hold the documentation of every exported name
+//	publish licences [-check]    write THIRD_PARTY.md
+//	publish cross [-version V]   build the command for every platform
+//	publish release VERSION      print, or with -do make, the release of all modules
+//
+// It is run from the root of the repository. Exit status: 0, 1 for what is wrong,
+// 2 for wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/fiducial-dev/fiducial/internal/tools/publish"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+var errUsage = errors.New("usage: publish check|alone|api|docs|licences|cross|release [flags]")
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := errUsage
+	if len(args) > 0 {
+		err = dispatch(ctx, args[0], args[1:], stdout)
+	}
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(stderr, err)
+		return 2
+	default:
+		fmt.Fprintln(stderr, "publish:", err)
+		return 1
+	}
+}
+
+func dispatch(ctx context.Context, name string, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("publish "+name, flag.ContinueOnError)
+	t := publish.Trial{Repo: ".", Work: ".tmp/publish", Env: os.Environ(), Out: stdout}
+	switch name {
+	case "check":
+		flags.BoolVar(&t.Offline, "offline", false, "use no network: third parties come from the module cache")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.Check(ctx, t)
+	default:
+		return errUsage
+	}
+}

@@ -1,0 +1,207 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Trial is one run of [Check] or [Alone].
+type Trial struct {
+	Repo string // a folder of the git repository
+	Work string // a folder for what is built; third parties' modules stay in it for the next time
+	Env  []string
+	Out  io.Writer // what is done, a line each
+	// Offline keeps the go command from any network: third parties come from the
+	// module cache alone, and sums are held against the checked-in go.sum files.
+	Offline bool
+}
+
+// A ContentsError lists what may not be published.
+type ContentsError struct{ Wrong []string }
+
+// Error implements error.
+func (e *ContentsError) Error() string {
+	return "these may not be published; remove them, move them to a module in internal, or put them on the list in internal/tools/publish/contents.go:\n  " +
+		strings.Join(e.Wrong, "\n  ")
+}
+
+// version is what a commit is published as for a check. The go command takes it
+// for granted that a version never changes, and keeps things about it outside the
+// module cache, too: each commit has a version of its own.
+func (t Trial) version(ctx context.Context) (string, error) {
+	out, err := shell{dir: t.Repo, env: t.Env}.run(ctx, "git", "rev-parse", "HEAD")
+	return "v0.1.0-check.h" + strings.TrimSpace(out), err
+}
+
+// Check publishes the committed tree into a proxy of its own, holds what is in
+// it to [Rules] (else a [*ContentsError]), and tries every [Consumer].
+func Check(ctx context.Context, t Trial) error {
+	work, err := t.fresh()
+	if err != nil {
+		return err
+	}
+	tree, proxy := filepath.Join(work, "tree"), filepath.Join(work, "proxy")
+	if err := Export(ctx, t.Repo, "HEAD", tree, t.Env); err != nil {
+		return err
+	}
+	sum, err := thirdPartySums(tree)
+	if err != nil {
+		return err
+	}
+	version, err := t.version(ctx)
+	if err != nil {
+		return err
+	}
+	zips, err := Prepare(tree, proxy, version)
+	if err != nil {
+		return err
+	}
+	if err := t.contents(zips); err != nil {
+		return err
+	}
+	env, err := t.consumerEnv(ctx, work, proxy)
+	if err != nil {
+		return err
+	}
+	site := Site{Dir: filepath.Join(work, "consumers"), Env: env, Version: version, Sum: sum}
+	if i := slices.IndexFunc(zips, func(z Zip) bool { return z.Module.Dir == "." }); i >= 0 {
+		site.Root, site.Go = zips[i].Module.Path, zips[i].Module.Go
+	}
+	return t.consume(ctx, site, zips)
+}
+
+// fresh empties the folder, but for what the go command may find there again.
+func (t Trial) fresh() (string, error) {
+	work, err := filepath.Abs(t.Work)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range []string{"tree", "proxy", "consumers", "bin"} {
+		dir := filepath.Join(work, name)
+		if err := os.RemoveAll(dir); err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+	}
+	return work, nil
+}
+
+func (t Trial) contents(zips []Zip) error {
+	var wrong []string
+	for _, z := range zips {
+		w, err := Contents(z, Rules())
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, w...)
+		info, err := os.Stat(z.File)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(t.Out, "zip       %-60s %5d KiB\n", z.Module.Path, info.Size()>>10)
+	}
+	if len(wrong) > 0 {
+		return &ContentsError{Wrong: wrong}
+	}
+	return nil
+}
+
+// consumerEnv is the environment of somebody who has never seen this repository,
+// whose proxy has our modules, and the ordinary ones the others. GOPRIVATE is
+// empty, since it would have the go command pass the proxy by.
+func (t Trial) consumerEnv(ctx context.Context, work, proxy string) ([]string, error) {
+	own := shell{dir: work, env: t.Env}
+	out, err := own.run(ctx, "go", "env", "GOPROXY", "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(out, "\n")
+	proxies := []string{fileURL(proxy), fileURL(filepath.Join(lines[1], "cache", "download"))}
+	env := slices.Clone(t.Env)
+	if t.Offline {
+		env = append(env, "GOSUMDB=off")
+	} else {
+		proxies = append(proxies, lines[0])
+	}
+	cache, bin := filepath.Join(work, "modcache"), filepath.Join(work, "bin")
+	for _, ours := range []string{"github.com/fiducial-dev", "cache/download/github.com/fiducial-dev"} {
+		if err := os.RemoveAll(filepath.Join(cache, ours)); err != nil {
+			return nil, err
+		}
+	}
+	return append(
+		env, "GOPROXY="+strings.Join(proxies, ","), "GONOSUMDB=github.com/fiducial-dev/fiducial", "GOPRIVATE=", "GONOPROXY=",
+		"GOMODCACHE="+cache, "GOBIN="+bin, "PATH="+bin+string(filepath.ListSeparator)+lookup(env, "PATH"),
+		"GOWORK=off", "GOFLAGS=-trimpath -modcacherw -buildvcs=false", "GOTOOLCHAIN=local", "GO111MODULE=", "GOENV=off",
+	), nil
+}
+
+func fileURL(dir string) string {
+	return "file://" + strings.TrimSuffix("/"+strings.TrimPrefix(filepath.ToSlash(dir), "/"), "/")
+}
+
+func lookup(env []string, key string) string {
+	for _, kv := range slices.Backward(env) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (t Trial) consume(ctx context.Context, site Site, zips []Zip) error {
+	all, err := Consumers()
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	var failed []error
+	for _, c := range all {
+		start := time.Now()
+		err := c.Try(ctx, site)
+		for _, dir := range c.Requires() {
+			used[dir] = true
+		}
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		fmt.Fprintf(t.Out, "consumer  %-60s %5.1f s\n", c.Name, time.Since(start).Seconds())
+	}
+	for _, z := range zips {
+		if dir := z.Module.Dir; !used[dir] {
+			failed = append(failed, fmt.Errorf("no consumer uses module %s: add one to internal/tools/publish/consumer", z.Module.Path))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// thirdPartySums is the union of the go.sum files of a tree.
+func thirdPartySums(tree string) (string, error) {
+	modules, err := Modules(tree)
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, m := range modules {
+		if !m.Published() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(tree, m.Dir, "go.sum"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+		lines = append(lines, strings.SplitAfter(string(text), "\n")...)
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), ""), nil
+}

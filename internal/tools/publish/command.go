@@ -1,0 +1,48 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A CommandError is a program that ended badly.
+type CommandError struct {
+	Dir    string
+	Args   []string
+	Output string // the end of what it wrote, standard output first
+	Err    error
+}
+
+// Error implements error.
+func (e *CommandError) Error() string {
+	return fmt.Sprintf("%s (in %s): %v\n%s", strings.Join(e.Args, " "), e.Dir, e.Err, e.Output)
+}
+
+// Unwrap is what os/exec said.
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// A shell runs programs in a folder with an environment of KEY=value, of which
+// the last one of a key counts.
+type shell struct {
+	dir string
+	env []string
+}
+
+// run returns what a program wrote to its standard output.
+func (s shell) run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, s.env, 10*time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), &CommandError{Dir: s.dir, Args: args, Output: end(stdout.Bytes()) + end(stderr.Bytes()), Err: err}
+	}
+	return stdout.String(), nil
+}
+
+// end is the last 4 KiB.
+func end(text []byte) string { return string(text[max(0, len(text)-4<<10):]) }
