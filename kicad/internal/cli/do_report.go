@@ -276,6 +276,15 @@ func (s *session) summaryDetail(res *task.Result) string {
 	if s.dryRun {
 		lines = append(lines, "This was a dry run: the changes were reverted.")
 	}
+	var facts []string // beside the verdicts, which have a section of their own
+	for _, v := range res.Verification {
+		if !strings.HasPrefix(v, "ERC ") && !strings.HasPrefix(v, "DRC ") {
+			facts = append(facts, "- "+v)
+		}
+	}
+	if len(facts) > 0 {
+		lines = append(lines, strings.Join(facts, "\n"))
+	}
 	if res.Commit != "" {
 		lines = append(lines, "Commit: "+res.Commit)
 	}
