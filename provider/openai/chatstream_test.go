@@ -364,3 +364,16 @@ func TestIndexesOfAnyShape(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A report of usage that is written oddly is read for what it says, and costs no
+// reply.
+func TestUsageOfAnyShape(t *testing.T) {
+	odd := `{"choices":[],"usage":{"prompt_tokens":5.0,"completion_tokens":"2","total_tokens":"many","prompt_tokens_details":{"cached_tokens":null},"completion_tokens_details":{"reasoning_tokens":-1}}}`
+	r, err := chatReply(t, openai.Generic, sse(delta(`{"content":"hi"}`), ends("stop"), odd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (llm.Usage{Input: llm.N(5), Output: llm.N(2)}); r.Usage != want {
+		t.Errorf("got %+v, want %+v", r.Usage, want)
+	}
+}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -73,36 +74,48 @@ func (t *looseText) UnmarshalJSON(data []byte) error {
 }
 
 type chatUsage struct {
-	Prompt        *int64 `json:"prompt_tokens"`
-	Completion    *int64 `json:"completion_tokens"`
-	Total         *int64 `json:"total_tokens"`
-	CacheHit      *int64 `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Prompt        looseCount `json:"prompt_tokens"`
+	Completion    looseCount `json:"completion_tokens"`
+	Total         looseCount `json:"total_tokens"`
+	CacheHit      looseCount `json:"prompt_cache_hit_tokens"` // DeepSeek
 	PromptDetails *struct {
-		Cached *int64 `json:"cached_tokens"`
-		Write  *int64 `json:"cache_write_tokens"` // OpenRouter
+		Cached looseCount `json:"cached_tokens"`
+		Write  looseCount `json:"cache_write_tokens"` // OpenRouter
 	} `json:"prompt_tokens_details"`
 	CompletionDetails *struct {
-		Reasoning *int64 `json:"reasoning_tokens"`
+		Reasoning looseCount `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
+}
+
+// looseCount is a number of tokens, also as a fraction or in quotes, as gateways
+// write it. A report that cannot be read must not cost the reply.
+type looseCount struct{ llm.Count }
+
+func (c *looseCount) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
+	if err == nil && f >= 0 && f < 1<<53 {
+		c.Count = llm.N(int64(f))
+	}
+	return nil
 }
 
 // usage is what the report says. One that holds nothing but zeros says nothing:
 // servers send it when they did not count.
 func (u *chatUsage) usage() llm.Usage {
 	var out llm.Usage
-	if u == nil || value(u.Prompt) == 0 && value(u.Completion) == 0 && value(u.Total) == 0 {
+	if u == nil || u.Prompt.Value() == 0 && u.Completion.Value() == 0 && u.Total.Value() == 0 {
 		return out
 	}
-	out.Input, out.Output, out.Total = count(u.Prompt), count(u.Completion), count(u.Total)
-	out.CacheRead = count(u.CacheHit)
+	out.Input, out.Output, out.Total = u.Prompt.Count, u.Completion.Count, u.Total.Count
+	out.CacheRead = u.CacheHit.Count
 	if d := u.PromptDetails; d != nil {
-		if d.Cached != nil {
-			out.CacheRead = count(d.Cached)
+		if d.Cached.Known() {
+			out.CacheRead = d.Cached.Count
 		}
-		out.CacheWrite = count(d.Write)
+		out.CacheWrite = d.Write.Count
 	}
 	if d := u.CompletionDetails; d != nil {
-		out.Reasoning = count(d.Reasoning)
+		out.Reasoning = d.Reasoning.Count
 	}
 	return out
 }
