@@ -202,7 +202,7 @@ var refForm = regexp.MustCompile(`^[A-Za-z_]+[0-9]+[A-Za-z]?(\.[A-Za-z0-9]+)?$`)
 // word reports whether a text has a word, or one that begins with it.
 func word(text, w string) bool {
 	i := strings.Index(text, w)
-	return i == 0 || i > 0 && !('a' <= text[i-1] && text[i-1] <= 'z')
+	return i == 0 || i > 0 && (text[i-1] < 'a' || text[i-1] > 'z')
 }
 
 // Record puts a constraint in; one of the same key is replaced in its place (B-113). It gives what has to be looked at

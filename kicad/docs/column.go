@@ -95,7 +95,7 @@ func (d *Document) bom() bool { return strings.EqualFold(d.stem(), "bom") }
 // have every part, where there is no BOM.md.
 func (d *Document) share() bool {
 	stem := strings.ToLower(d.stem())
-	return len(stem) > 3 && strings.HasPrefix(stem, "bom") && !('a' <= stem[3] && stem[3] <= 'z') &&
+	return len(stem) > 3 && strings.HasPrefix(stem, "bom") && (stem[3] < 'a' || stem[3] > 'z') &&
 		slices.ContainsFunc(d.Tables, (*Table).parts)
 }
 
@@ -110,7 +110,7 @@ var notFitted = regexp.MustCompile(`(?i)(^|[^\p{L}\p{N}])(dnp|dnf|dni|do not (?:
 
 // saysNotFitted reports whether a text says that a part is left off the board.
 func saysNotFitted(text string) bool {
-	if strings.IndexAny(text, "dDnNuU") < 0 {
+	if !strings.ContainsAny(text, "dDnNuU") {
 		return false // most cells; the expression is slow
 	}
 	low := strings.ToLower(text)

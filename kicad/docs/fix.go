@@ -134,7 +134,7 @@ func (f *fixer) partTable(t *Table, listed map[string]bool) {
 			}
 			f.recount(t, row, s, many)
 		}
-		f.replace(t, row, list)
+		f.replace(row, list)
 	}
 }
 
@@ -271,7 +271,7 @@ func (f *fixer) pinTable(t *Table) {
 				s.cells[t.cols[colPin]] = respell(row.cell(t, colPin), strings.Join(s.units, ", "))
 			}
 		}
-		f.replace(t, row, list)
+		f.replace(row, list)
 	}
 }
 
@@ -291,7 +291,7 @@ func (f *fixer) fullNames(t *Table) bool {
 }
 
 // replace writes the shares of a row in its place: cell by cell when it stays one.
-func (f *fixer) replace(t *Table, row *Row, list []*share) {
+func (f *fixer) replace(row *Row, list []*share) {
 	if len(list) == 1 {
 		for _, i := range slices.Sorted(maps.Keys(list[0].cells)) {
 			if c := row.Cells[i]; list[0].cells[i] != c.Raw {
@@ -531,11 +531,11 @@ func table(header []string, rows [][]string) []string {
 		}
 		return b.String() + "|"
 	}
-	ruler := "|"
+	var ruler strings.Builder
 	for _, w := range width {
-		ruler += strings.Repeat("-", w+2) + "|"
+		ruler.WriteString("|" + strings.Repeat("-", w+2))
 	}
-	lines := []string{write(header), ruler}
+	lines := []string{write(header), ruler.String() + "|"}
 	for _, row := range rows {
 		lines = append(lines, write(row))
 	}

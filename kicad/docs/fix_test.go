@@ -137,17 +137,17 @@ func TestFixAnything(t *testing.T) {
 			}
 			if r.IntN(2) == 0 {
 				cols = [][]string{
-					{"Refdes", "R1", "R3", "U1", "J1", "Q1", "", "C1"}, {"Pin", "1", "2", "1, 2", "9", "PA1", "", "3 (x)"},
-					{"Net", "GND", "OUT", "/OUT", "NC", "", "SDA", "`SPI{slash}CS`", "\\*x"}, {"Name", "PA1", "VCC", "", "own"},
+					{"Refdes", "R1", "R3", "U1", "J1", "Q1", "", "C1"},
+					{"Pin", "1", "2", "1, 2", "9", "PA1", "", "3 (x)"},
+					{"Net", "GND", "OUT", "/OUT", "NC", "", "SDA", "`SPI{slash}CS`", "\\*x"},
+					{"Name", "PA1", "VCC", "", "own"},
 				}
 				if r.IntN(3) == 0 {
 					cols = cols[1:]
 				}
 			}
-			first := cols[0]
 			r.Shuffle(len(cols), func(i, j int) { cols[i], cols[j] = cols[j], cols[i] })
 			cols = cols[:max(3, r.IntN(len(cols)+1))]
-			_ = first
 			outer := r.IntN(4) > 0
 			row := func(cell func(c []string) string) {
 				var cells []string

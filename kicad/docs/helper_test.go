@@ -45,14 +45,15 @@ func design(t testing.TB, text string) *docs.Design {
 		e := kicadcli.Entry{Ref: w[0], Value: w[1], Footprint: w[2]}
 		part := kicadcli.Part{Ref: e.Ref, Value: e.Value, Footprint: e.Footprint, Sheet: "/", Properties: map[string]string{}}
 		for _, flag := range w[3:] {
-			switch name, v, _ := strings.Cut(flag, "="); {
-			case flag == "dnp":
+			switch flag {
+			case "dnp":
 				e.DNP = true
-			case flag == "nobom":
+			case "nobom":
 				e.NoBOM = true
-			case flag == "noboard":
+			case "noboard":
 				e.NoBoard = true
 			default:
+				name, v, _ := strings.Cut(flag, "=")
 				part.Properties[name] = v
 			}
 		}

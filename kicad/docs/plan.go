@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
@@ -92,9 +93,7 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 		return steps, &refused
 	}
 	next := Config{Projects: map[string]ProjectConfig{}}
-	for name, p := range c.Projects {
-		next.Projects[name] = p
-	}
+	maps.Copy(next.Projects, c.Projects)
 	next.Projects[proj.Name] = ProjectConfig{Docs: mine.Docs, Generated: hashes}
 	s := Step{File: path.Join(proj.Dir, ConfigName), Text: next.bytes(), State: Make}
 	if have, err := fs.ReadFile(fsys, s.File); err == nil {

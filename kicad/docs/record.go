@@ -85,7 +85,7 @@ func NameConstraint(doc *Document, name, text, source string) []sexpr.Edit {
 				delete(want, j)
 			}
 		}
-		f.replace(t, row, []*share{{cells: want}})
+		f.replace(row, []*share{{cells: want}})
 		return f.edits
 	}
 	for i := range t.Header.Cells {

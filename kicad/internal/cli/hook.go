@@ -68,18 +68,18 @@ JSON keys: hook, done (installed, unchanged, chained), exit_code.`,
 }
 
 // hookFile finds the pre-commit hook of the repository.
-func (a *app) hookFile(ctx context.Context) (place, string, error) {
+func (a *app) hookFile(ctx context.Context) (string, error) {
 	p, err := a.place()
 	if err != nil {
-		return p, "", err
+		return "", err
 	}
 	if !p.git {
-		return p, "", cannot(fmt.Errorf("%s is in no git repository", p.dir), "make one: git init")
+		return "", cannot(fmt.Errorf("%s is in no git repository", p.dir), "make one: git init")
 	}
 	g := gitAt{dir: p.top, environ: a.Environ}
 	out, err := g.run(ctx, "rev-parse", "--git-path", "hooks")
 	if err != nil {
-		return p, "", cannot(err)
+		return "", cannot(err)
 	}
 	dir := strings.TrimSpace(string(out))
 	if !filepath.IsAbs(dir) {
@@ -88,11 +88,11 @@ func (a *app) hookFile(ctx context.Context) (place, string, error) {
 	file := filepath.Join(dir, "pre-commit")
 	if out, err := g.run(ctx, "config", "--get", "core.hooksPath"); err == nil && strings.TrimSpace(string(out)) != "" {
 		if rel, err := filepath.Rel(p.top, dir); err != nil || !filepath.IsLocal(rel) {
-			return p, "", cannot(fmt.Errorf("core.hooksPath puts the hooks into %s, outside the repository, where other repositories may use them too", dir),
+			return "", cannot(fmt.Errorf("core.hooksPath puts the hooks into %s, outside the repository, where other repositories may use them too", dir),
 				"add this line to "+file+": "+hookCall+" || exit 1", "or give this repository hooks of its own: git config core.hooksPath .git/hooks")
 		}
 	}
-	return p, file, nil
+	return file, nil
 }
 
 // script is the hook. It is a shell script, for git runs hooks by a shell on every system.
@@ -109,7 +109,7 @@ func script(exe string, strict bool) string {
 }
 
 func (a *app) installHook(ctx context.Context, strict bool) error {
-	_, file, err := a.hookFile(ctx)
+	file, err := a.hookFile(ctx)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (a *app) installHook(ctx context.Context, strict bool) error {
 }
 
 func (a *app) removeHook(ctx context.Context) error {
-	_, file, err := a.hookFile(ctx)
+	file, err := a.hookFile(ctx)
 	if err != nil {
 		return err
 	}
