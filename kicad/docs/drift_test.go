@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,6 +219,9 @@ func TestDriftOfDrawing(t *testing.T) {
 	r := docs.Drift(d, []*docs.Document{bom, pinout})
 	if len(r.Mismatches) > 0 {
 		t.Errorf("mismatches\n%s", lines(r.Mismatches))
+	}
+	if got := fmt.Sprint(d.SimilarRails()); got != "[[+3.3V +3V3]]" {
+		t.Errorf("rails that differ in spelling: %s", got)
 	}
 	wrong := read(t, "PINOUT.md", "| Refdes | Pin | Net |\n|---|---|---|\n| R1 | 1 | +3V3 |\n| U1 | 2 | RESET |\n| U1 | 4 | IN_A |\n")
 	if got := docs.Drift(d, []*docs.Document{wrong}).Mismatches; len(got) != 3 {

@@ -57,8 +57,9 @@ func Apply(doc *Document, edits []sexpr.Edit) (*Document, error) {
 
 type fixer struct {
 	*checker
-	edits []sexpr.Edit
-	gone  map[*Table]int // rows that were taken out
+	edits  []sexpr.Edit
+	gone   map[*Table]int // rows that were taken out
+	closed bool           // the block that the file leaves open was ended
 }
 
 func (f *fixer) edit(start, end int, text string) {
@@ -415,7 +416,7 @@ func (f *fixer) addParts(t *Table, listed map[string]bool) {
 	}
 	groups := group(missing)
 	if t == nil {
-		f.insert(len(f.doc.Src), append([]string{""}, partLines(groups, "UNVERIFIED")...)...)
+		f.addSection(partLines(groups, "UNVERIFIED")...)
 		return
 	}
 	for _, g := range groups {
@@ -483,8 +484,19 @@ func (f *fixer) addPins() (fresh []Part) {
 // addSections adds a section at the end for each part.
 func (f *fixer) addSections(parts []Part) {
 	for _, p := range parts {
-		f.insert(len(f.doc.Src), append([]string{"", "## " + title(p), ""}, f.d.pinLines(p)...)...)
+		f.addSection(append([]string{"## " + title(p), ""}, f.d.pinLines(p)...)...)
 	}
+}
+
+// addSection puts lines at the end, apart from what is there.
+func (f *fixer) addSection(lines ...string) {
+	if len(f.doc.Src) > 0 {
+		lines = append([]string{""}, lines...)
+	}
+	if f.doc.close != "" && !f.closed {
+		lines, f.closed = append([]string{f.doc.close}, lines...), true
+	}
+	f.insert(len(f.doc.Src), lines...)
 }
 
 // tableOf finds the table that lists pins of a part and will still be there.

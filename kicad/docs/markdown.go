@@ -20,6 +20,7 @@ type Document struct {
 	headings []heading
 	pinout   []string // prefixes of the parts whose every pin must be listed, see the package's text
 	eol      string
+	close    string // the line that ends a block which the file leaves open, "" as a rule
 }
 
 type heading struct {
@@ -69,7 +70,7 @@ func ReadDocument(name string, src []byte) (*Document, error) {
 		d.eol = "\r\n"
 	}
 	lines := splitLines(src)
-	blocks(lines)
+	d.close = blocks(lines)
 	for i := 0; i < len(lines); i++ {
 		switch l := lines[i]; {
 		case l.hidden:
@@ -117,8 +118,8 @@ func splitLines(src []byte) []line {
 	return lines
 }
 
-// blocks hides the lines of fenced blocks and of comments.
-func blocks(lines []line) {
+// blocks hides the lines of fenced blocks and of comments. It returns the line that would end one that is left open.
+func blocks(lines []line) (unclosed string) {
 	open, comment := "", false
 	for i := range lines {
 		text := lines[i].text
@@ -140,6 +141,10 @@ func blocks(lines []line) {
 			comment = !strings.Contains(text, "-->")
 		}
 	}
+	if comment {
+		return "-->"
+	}
+	return open
 }
 
 func isRuler(text string) bool {

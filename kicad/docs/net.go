@@ -117,3 +117,25 @@ func (d *Design) MayBeNet(pin Pin, name string) bool {
 	res := d.checkNet(pin, name)
 	return res.ok || len(res.other) > 0
 }
+
+var rail = regexp.MustCompile(`^[+]?V?([0-9]+)(?:[Vv.]([0-9]+))?[Vv]?$`)
+
+// SimilarRails lists pairs of nets that differ in nothing but how a voltage is spelled, such as +3.3V and +3V3: two
+// nets for KiCad, and as a rule one for whoever drew them.
+func (d *Design) SimilarRails() [][2]string {
+	first := map[string]string{}
+	var pairs [][2]string
+	for _, n := range d.Nets {
+		m := rail.FindStringSubmatch(n.Name)
+		if m == nil {
+			continue
+		}
+		volts := m[1] + "." + strings.TrimRight(m[2], "0")
+		if was, ok := first[volts]; ok {
+			pairs = append(pairs, [2]string{was, n.Name})
+			continue
+		}
+		first[volts] = n.Name
+	}
+	return pairs
+}

@@ -64,11 +64,7 @@ func NameConstraint(doc *Document, name, text, source string) []sexpr.Edit {
 	t := constraintTable(doc)
 	cells := []string{"`" + name + "`", escape(text), escape(source)}
 	if t == nil {
-		lines := append([]string{"", "## " + constraintsHeading, ""}, table([]string{"Key", "Constraint", "Source"}, [][]string{cells})...)
-		if len(doc.Src) == 0 {
-			lines = lines[1:]
-		}
-		f.insert(len(doc.Src), lines...)
+		f.addSection(append([]string{"## " + constraintsHeading, ""}, table([]string{"Key", "Constraint", "Source"}, [][]string{cells})...)...)
 		return f.edits
 	}
 	want := map[int]string{}

@@ -165,6 +165,9 @@ func (r *ruleJSON) compareDocs(d *docs.Design, p papers) {
 	for _, m := range report.Notes {
 		r.notes = append(r.notes, m.String())
 	}
+	for _, pair := range d.SimilarRails() {
+		r.notes = append(r.notes, fmt.Sprintf("the nets %s and %s differ in spelling only; they are not connected", pair[0], pair[1]))
+	}
 	r.decide(fmt.Sprintf("%s, %s compared", count(len(r.Findings), "difference"), count(report.Claims, "claim")))
 }
 
