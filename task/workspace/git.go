@@ -209,7 +209,9 @@ func (c *catFile) copy(w io.Writer, oid string) error {
 	return err
 }
 
+// broken ends the process, so that all of what it wrote on stderr is there.
 func (c *catFile) broken(err error) error {
+	c.close()
 	return &CommandError{Args: c.cmd.Args[1:], Code: -1, Output: c.err.String(), Err: err}
 }
 
