@@ -36,7 +36,7 @@ func (e *ContentsError) Error() string {
 // for granted that a version never changes, and keeps things about it outside the
 // module cache, too: each commit has a version of its own.
 func (t Trial) version(ctx context.Context) (string, error) {
-	out, err := shell{dir: t.Repo, env: t.Env}.run(ctx, "git", "rev-parse", "HEAD")
+	out, err := shell{dir: t.Repo, env: t.Env}.run(ctx, "git", "rev-parse", "--short=12", "HEAD")
 	return "v0.1.0-check.h" + strings.TrimSpace(out), err
 }
 

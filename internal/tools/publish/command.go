@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -34,7 +35,7 @@ type shell struct {
 
 // run returns what a program wrote to its standard output.
 func (s shell) run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.CommandContext(ctx, s.find(args[0]), args[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, s.env, 10*time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -42,6 +43,17 @@ func (s shell) run(ctx context.Context, args ...string) (string, error) {
 		return stdout.String(), &CommandError{Dir: s.dir, Args: args, Output: end(stdout.Bytes()) + end(stderr.Bytes()), Err: err}
 	}
 	return stdout.String(), nil
+}
+
+// find looks for a program where the shell's PATH says; os/exec looks where this
+// process's does.
+func (s shell) find(program string) string {
+	for _, dir := range filepath.SplitList(lookup(s.env, "PATH")) {
+		if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil && filepath.IsAbs(path) {
+			return path
+		}
+	}
+	return program
 }
 
 // end is the last 4 KiB.

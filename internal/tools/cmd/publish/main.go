@@ -60,6 +60,11 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 			return err
 		}
 		return publish.Check(ctx, t)
+	case "docs":
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.Docs(ctx, t)
 	default:
 		return errUsage
 	}
