@@ -81,7 +81,8 @@ func TestCrashChild(t *testing.T) {
 	report, err := c.run(t.Context())
 	if err != nil {
 		report.Err = err.Error()
-		report.Held, report.Fenced = errors.Is(err, journal.ErrHeld), errors.Is(err, journal.ErrFenced)
+		report.Held = errors.Is(err, journal.ErrHeld)
+		report.Fenced = errors.Is(err, journal.ErrFenced) || errors.Is(err, fiducial.ErrFenced)
 		report.Kind = kindOf(err)
 	}
 	report.Points = p.n
@@ -96,6 +97,9 @@ func TestCrashChild(t *testing.T) {
 }
 
 func kindOf(err error) string {
+	if errors.Is(err, fiducial.ErrFenced) { // noticed between two appends
+		return "fenced"
+	}
 	for name, target := range map[string]error{
 		"full": journal.ErrFull, "storage": journal.ErrStorage, "uncertain": journal.ErrUncertain, "fenced": journal.ErrFenced,
 		"held": journal.ErrHeld, "damaged": journal.ErrDamaged, "format": journal.ErrFormat,
