@@ -127,7 +127,7 @@ func (d *Design) SimilarRails() [][2]string {
 	var pairs [][2]string
 	for _, n := range d.Nets {
 		m := rail.FindStringSubmatch(n.Name)
-		if m == nil {
+		if m == nil || !strings.ContainsAny(n.Name, "vV+") {
 			continue
 		}
 		volts := m[1] + "." + strings.TrimRight(m[2], "0")
