@@ -7,6 +7,7 @@
 package doccheck
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"go/ast"
@@ -16,6 +17,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -34,8 +36,8 @@ func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Pos, f.Message
 // with the number of packages. Tests and generated files are left out, and so are
 // exported names of package main, which nobody can import. Methods that package
 // errors and package fmt give their meaning (Error, Unwrap, Is, String) need no
-// comment, nor does the one method of an interface that has a comment itself. A
-// package that does not build is an error.
+// comment, nor does a method of an interface whose own comment names it, or that
+// has no other. A package that does not build is an error.
 func Check(ctx context.Context, dir string, env []string, patterns ...string) ([]Finding, int, error) {
 	cfg := &packages.Config{
 		Context: ctx, Dir: dir, Env: env,
@@ -197,7 +199,7 @@ func (c *checker) general(d *ast.GenDecl) {
 				c.say(s.Name.Pos(), "type %s has no comment", s.Name.Name)
 			}
 			if s.Name.IsExported() {
-				c.members(s)
+				c.members(s, cmp.Or(s.Doc.Text(), d.Doc.Text()))
 			}
 		case *ast.ValueSpec:
 			c.links(s.Doc)
@@ -216,7 +218,7 @@ func (c *checker) general(d *ast.GenDecl) {
 
 // members looks at a type's fields and an interface's methods: at their links, and
 // for the methods at whether there is a comment.
-func (c *checker) members(s *ast.TypeSpec) {
+func (c *checker) members(s *ast.TypeSpec, about string) {
 	ast.Inspect(s.Type, func(n ast.Node) bool {
 		if f, ok := n.(*ast.Field); ok {
 			c.links(f.Doc)
@@ -230,11 +232,15 @@ func (c *checker) members(s *ast.TypeSpec) {
 	}
 	for _, m := range i.Methods.List {
 		for _, id := range m.Names {
-			if c.public(id) && m.Doc == nil && m.Comment == nil {
+			if c.public(id) && m.Doc == nil && m.Comment == nil && !slices.Contains(words(about), id.Name) {
 				c.say(id.Pos(), "method %s.%s has no comment", s.Name.Name, id.Name)
 			}
 		}
 	}
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // links finds those that lead nowhere.

@@ -34,9 +34,10 @@ func Naked() {}
 
 type Plain int
 
-// Face is an interface.
+// Face is an interface; Did says whether it did.
 type Face interface {
 	Do()
+	Did() bool
 	// Done is documented; see [Good.None].
 	Done()
 }
@@ -97,11 +98,11 @@ func (small) Exported() {}
 		"a/a.go:15:6: func Naked has no comment",
 		"a/a.go:17:6: type Plain has no comment",
 		"a/a.go:21:2: method Face.Do has no comment",
-		"a/a.go:22:2: the link [Good.None] leads to no exported name that there is",
-		"a/a.go:34:14: method Fault.String has no comment",
-		"a/a.go:42:7: const Three has no comment",
-		"a/a.go:44:5: var Four has no comment",
-		"a/a.go:46:1: the link [nosuch.Name] leads to no exported name that there is",
+		"a/a.go:23:2: the link [Good.None] leads to no exported name that there is",
+		"a/a.go:35:14: method Fault.String has no comment",
+		"a/a.go:43:7: const Three has no comment",
+		"a/a.go:45:5: var Four has no comment",
+		"a/a.go:47:1: the link [nosuch.Name] leads to no exported name that there is",
 		"b/b.go:1:9: package b has no comment",
 		"b/b.go:3:1: the link [a.Good] leads to no exported name that there is",
 	}

@@ -62,7 +62,9 @@ func (r Rule) allowed(name string) bool {
 	})
 }
 
-func isTestdata(name string) bool { return slices.Contains(strings.Split(path.Dir(name), "/"), "testdata") }
+func isTestdata(name string) bool {
+	return slices.Contains(strings.Split(path.Dir(name), "/"), "testdata")
+}
 
 // Contents holds the zip of a module to its rule, and returns what is wrong with
 // it. The error is for a zip that cannot be read.

@@ -20,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/internal/tools/publish"
 )
@@ -65,7 +66,55 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 			return err
 		}
 		return publish.Docs(ctx, t)
+	case "cross":
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.Cross(ctx, t, publish.Platforms())
+	case "alone":
+		match := flags.String("run", "^$", "run the tests that match; all are linked")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.Alone(ctx, t, *match)
+	case "api":
+		version := flags.String("version", "", "the release that is planned")
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.API(ctx, t, *version)
+	case "release":
+		return release(ctx, t, flags, args)
 	default:
 		return errUsage
 	}
+}
+
+// release plans, and with -do makes, a release.
+func release(ctx context.Context, t publish.Trial, flags *flag.FlagSet, args []string) error {
+	do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
+	green := flags.String("green", "make check publish-check docs", "the command that tells whether the tree is green")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errUsage
+	}
+	if err := publish.API(ctx, t, flags.Arg(0)); err != nil {
+		return err
+	}
+	plan, err := publish.Release(ctx, t, flags.Arg(0), strings.Fields(*green))
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(t.Out, plan)
+	if !*do {
+		return nil
+	}
+	commit, err := plan.Make(ctx, t)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.Out, "\nMade commit %s and its tags. Nothing was pushed.\n", commit)
+	return nil
 }

@@ -1,0 +1,177 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/exp/apidiff"
+	"golang.org/x/mod/semver"
+	"golang.org/x/tools/go/packages"
+)
+
+// An APIError is a release that takes away or changes what callers use, under a
+// version that promises not to.
+type APIError struct {
+	Module, Old, New string
+	Changes          []string
+}
+
+// Error implements error.
+func (e *APIError) Error() string {
+	return fmt.Sprintf("module %s: %s breaks callers of %s: give it a version that may (before v1 a minor one, then a major one), or mend these:\n  %s",
+		e.Module, e.New, e.Old, strings.Join(e.Changes, "\n  "))
+}
+
+// API compares what each published module of the working tree exports with what
+// it exported at its last tag, by golang.org/x/exp/apidiff, and prints the
+// changes. version is the release that is planned; when it is not empty, changes
+// that break callers need a version that allows them, else [*APIError]. A module
+// without a tag has nothing to be compared with, and that is said.
+func API(ctx context.Context, t Trial, version string) error {
+	modules, err := Modules(t.Repo)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, m := range modules {
+		if !m.Published() {
+			continue
+		}
+		old, err := t.lastTag(ctx, m)
+		if err != nil {
+			return err
+		}
+		if old == "" {
+			fmt.Fprintf(t.Out, "api       %-60s no tag yet: nothing to compare with\n", m.Path)
+			continue
+		}
+		breaks, err := t.compare(ctx, m, old)
+		if err != nil {
+			return err
+		}
+		if len(breaks) > 0 && version != "" && !mayBreak(old, version) {
+			failed = append(failed, &APIError{Module: m.Path, Old: old, New: version, Changes: breaks})
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// mayBreak tells whether a version may break callers of another:
+// https://go.dev/doc/modules/version-numbers
+func mayBreak(old, version string) bool {
+	if semver.Major(old) != semver.Major(version) {
+		return true
+	}
+	return semver.Major(version) == "v0" && semver.MajorMinor(old) != semver.MajorMinor(version)
+}
+
+// lastTag is the version of the newest tag of a module, "" without one.
+func (t Trial) lastTag(ctx context.Context, m Module) (string, error) {
+	out, err := shell{dir: t.Repo, env: t.Env}.run(ctx, "git", "tag", "--list", m.Tag("v*"))
+	if err != nil {
+		return "", err
+	}
+	var versions []string
+	for _, tag := range strings.Fields(out) {
+		if v := strings.TrimPrefix(tag, m.Tag("")); semver.IsValid(v) {
+			versions = append(versions, v)
+		}
+	}
+	if len(versions) == 0 {
+		return "", nil
+	}
+	return slices.MaxFunc(versions, semver.Compare), nil
+}
+
+// compare prints how a module differs from its tag, and returns what breaks callers.
+func (t Trial) compare(ctx context.Context, m Module, old string) ([]string, error) {
+	dir, err := os.MkdirTemp("", "api")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := Export(ctx, t.Repo, m.Tag(old), dir, t.Env); err != nil {
+		return nil, err
+	}
+	before, err := exports(ctx, dir, t.Env, m)
+	if err != nil {
+		return nil, fmt.Errorf("at %s: %w", m.Tag(old), err)
+	}
+	after, err := exports(ctx, t.Repo, t.Env, m)
+	if err != nil {
+		return nil, err
+	}
+	var breaks []string
+	report := apidiff.ModuleChanges(before, after)
+	for _, c := range report.Changes {
+		word := "compatible"
+		if !c.Compatible {
+			word, breaks = "BREAKING", append(breaks, c.Message)
+		}
+		fmt.Fprintf(t.Out, "api       %s: %s: %s\n", m.Path, word, c.Message)
+	}
+	fmt.Fprintf(t.Out, "api       %-60s %d changes since %s, %d of them breaking\n", m.Path, len(report.Changes), old, len(breaks))
+	return breaks, nil
+}
+
+// exports loads what other modules can import of a module in a tree. A released
+// tree has no replace lines, so the modules of the tree are joined by a go.work.
+func exports(ctx context.Context, tree string, env []string, m Module) (*apidiff.Module, error) {
+	work, err := workspace(tree)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(work)
+	cfg := &packages.Config{
+		Context: ctx, Dir: filepath.Join(tree, m.Dir), Env: append(slices.Clone(env), "GOWORK="+work, "GOFLAGS=-mod=readonly"),
+		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedExportFile | packages.NeedFiles,
+	}
+	pkgs, err := packages.Load(cfg, "./...")
+	if err != nil {
+		return nil, err
+	}
+	mod := &apidiff.Module{Path: m.Path}
+	for _, p := range pkgs {
+		if len(p.Errors) > 0 {
+			return nil, fmt.Errorf("package %s: %w", p.PkgPath, p.Errors[0])
+		}
+		if p.Name != "main" && !slices.Contains(strings.Split(p.PkgPath, "/"), "internal") {
+			mod.Packages = append(mod.Packages, p.Types)
+		}
+	}
+	return mod, nil
+}
+
+// workspace writes a go.work for the published modules of a tree beside nothing
+// of the tree's, and returns its path.
+func workspace(tree string) (string, error) {
+	root, err := filepath.Abs(tree)
+	if err != nil {
+		return "", err
+	}
+	modules, err := Modules(root)
+	if err != nil {
+		return "", err
+	}
+	newest := "1.26.0"
+	var uses strings.Builder
+	for _, m := range modules {
+		if m.Published() {
+			fmt.Fprintf(&uses, "use %q\n", filepath.Join(root, m.Dir))
+			if semver.Compare("v"+patch(m.Go), "v"+newest) > 0 {
+				newest = patch(m.Go)
+			}
+		}
+	}
+	f, err := os.CreateTemp("", "api-*.work")
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(f, "go %s\n\n%s", newest, uses.String())
+	return f.Name(), errors.Join(err, f.Close())
+}

@@ -1,0 +1,254 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
+)
+
+// A RefusedError is a release that may not be made.
+type RefusedError struct{ Reasons []string }
+
+// Error implements error.
+func (e *RefusedError) Error() string {
+	return "no release:\n  " + strings.Join(e.Reasons, "\n  ")
+}
+
+// A Plan is the release of all modules under one version.
+type Plan struct {
+	Version string
+	Commit  string // that it is made from
+	Notes   string // the version's section of the changelog
+	Zips    []Zip  // in the order in which the tags are pushed
+}
+
+// Tags are the plan's tags, the generator's first (E-268).
+func (p Plan) Tags() []string {
+	var tags []string
+	for _, z := range p.Zips {
+		tags = append(tags, z.Module.Tag(p.Version))
+	}
+	return tags
+}
+
+// Release plans the release of the committed tree. It refuses, with everything
+// that is in the way in one [*RefusedError]: a version that is none or not above
+// the last one, a tree with changes, a changelog without a section for the
+// version, contents that may not be published, and a tree on which the command
+// green fails, which is not run when something else was in the way.
+func Release(ctx context.Context, t Trial, version string, green []string) (Plan, error) {
+	p := Plan{Version: version}
+	if err := checkVersion(version); err != nil {
+		return p, &RefusedError{Reasons: []string{err.Error()}}
+	}
+	work, err := t.fresh()
+	if err != nil {
+		return p, err
+	}
+	git := shell{dir: t.Repo, env: t.Env}
+	if p.Commit, err = git.run(ctx, "git", "rev-parse", "HEAD"); err != nil {
+		return p, err
+	}
+	p.Commit = strings.TrimSpace(p.Commit)
+	tree := filepath.Join(work, "tree")
+	if err := Export(ctx, t.Repo, p.Commit, tree, t.Env); err != nil {
+		return p, err
+	}
+	var reasons []string
+	if status, err := git.run(ctx, "git", "status", "--porcelain"); err != nil {
+		return p, err
+	} else if status != "" {
+		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+status)
+	}
+	if p.Notes, err = notes(tree, version); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	if p.Zips, err = Prepare(tree, filepath.Join(work, "proxy"), version); err != nil {
+		return p, err
+	}
+	more, err := t.refusals(ctx, p)
+	if err != nil {
+		return p, err
+	}
+	if reasons = append(reasons, more...); len(reasons) == 0 && len(green) > 0 {
+		if _, err := git.run(ctx, green...); err != nil {
+			reasons = append(reasons, "the tree is red: "+err.Error())
+		}
+	}
+	if len(reasons) > 0 {
+		return p, &RefusedError{Reasons: reasons}
+	}
+	return p, nil
+}
+
+// refusals are about each module: what is in it, and its last version.
+func (t Trial) refusals(ctx context.Context, p Plan) ([]string, error) {
+	var reasons []string
+	for _, z := range p.Zips {
+		wrong, err := Contents(z, Rules())
+		if err != nil {
+			return nil, err
+		}
+		reasons = append(reasons, wrong...)
+		last, err := t.lastTag(ctx, z.Module)
+		if err != nil {
+			return nil, err
+		}
+		if last != "" && semver.Compare(p.Version, last) <= 0 {
+			reasons = append(reasons, fmt.Sprintf("module %s is at %s already; take a higher version", z.Module.Path, last))
+		}
+	}
+	return reasons, nil
+}
+
+// checkVersion takes what the go command takes as a tag of a module whose path has
+// no major version in it. https://go.dev/ref/mod#versions
+func checkVersion(v string) error {
+	switch {
+	case !semver.IsValid(v) || semver.Canonical(v) != v:
+		return fmt.Errorf("version %q should be like v1.2.3 or v1.2.3-rc.1", v)
+	case semver.Major(v) != "v0" && semver.Major(v) != "v1":
+		return fmt.Errorf("version %s needs module paths that end in /%s", v, semver.Major(v))
+	case module.IsPseudoVersion(v):
+		return fmt.Errorf("version %s is a pseudo-version, which stands for a commit without a tag", v)
+	}
+	return nil
+}
+
+// notes is the section of the changelog that is about a version.
+func notes(tree, version string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(tree, "CHANGELOG.md"))
+	if err != nil {
+		return "", err
+	}
+	name := strings.TrimPrefix(version, "v")
+	head := regexp.MustCompile(`(?m)^## \[` + regexp.QuoteMeta(name) + `\] - \d{4}-\d{2}-\d{2}$`).FindIndex(text)
+	if head == nil {
+		return "", fmt.Errorf("CHANGELOG.md has no heading \"## [%s] - YYYY-MM-DD\": move there what stands under Unreleased", name)
+	}
+	section := text[head[1]:]
+	if next := bytes.Index(section, []byte("\n## ")); next >= 0 {
+		section = section[:next]
+	}
+	if len(bytes.TrimSpace(section)) == 0 {
+		return "", fmt.Errorf("CHANGELOG.md says nothing under [%s]", name)
+	}
+	return string(bytes.TrimSpace(section)), nil
+}
+
+// String is what the release does, for people.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Release %s of commit %s.\n\nOne commit on no branch, whose parent is that one, changes these files:\n", p.Version, p.Commit)
+	for _, z := range p.Zips {
+		for _, c := range z.Changes {
+			fmt.Fprintf(&b, "\n%s\n", c.File)
+			for _, line := range diff(string(c.Old), string(c.New)) {
+				b.WriteString("  " + line + "\n")
+			}
+		}
+	}
+	b.WriteString("\nThese tags are set on it, and pushed in this order:\n\n")
+	for _, tag := range p.Tags() {
+		fmt.Fprintf(&b, "  git push origin refs/tags/%s\n", tag)
+	}
+	fmt.Fprintf(&b, "\nNotes:\n\n%s\n", p.Notes)
+	return b.String()
+}
+
+// diff lists the lines that one text has more often than the other: enough for
+// go.mod and go.sum, where order means nothing.
+func diff(old, text string) []string {
+	count := map[string]int{}
+	for line := range strings.Lines(text) {
+		count[line]++
+	}
+	var lines []string
+	for line := range strings.Lines(old) {
+		if count[line]--; count[line] < 0 && strings.TrimSpace(line) != "" {
+			lines = append(lines, "- "+strings.TrimSpace(line))
+		}
+	}
+	for line := range strings.Lines(text) {
+		if count[line] > 0 && strings.TrimSpace(line) != "" {
+			count[line]--
+			lines = append(lines, "+ "+strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+// Make makes the commit and the tags in the repository, and pushes nothing. The
+// branch, the index and the working tree stay as they are. When a tag cannot be set, those
+// that were are deleted.
+func (p Plan) Make(ctx context.Context, t Trial) (commit string, err error) {
+	index, err := os.CreateTemp("", "release-index-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(index.Name())
+	if err := errors.Join(index.Close(), os.Remove(index.Name())); err != nil { // git makes it
+		return "", err
+	}
+	git := shell{dir: t.Repo, env: append(t.Env, "GIT_INDEX_FILE="+index.Name())}
+	if _, err := git.run(ctx, "git", "read-tree", p.Commit); err != nil {
+		return "", err
+	}
+	for _, z := range p.Zips {
+		for _, c := range z.Changes {
+			if err := git.store(ctx, c); err != nil {
+				return "", err
+			}
+		}
+	}
+	tree, err := git.run(ctx, "git", "write-tree")
+	if err != nil {
+		return "", err
+	}
+	message := "release " + p.Version + "\n\n" + p.Notes
+	if commit, err = git.run(ctx, "git", "commit-tree", "-p", p.Commit, "-m", message, strings.TrimSpace(tree)); err != nil {
+		return "", err
+	}
+	commit = strings.TrimSpace(commit)
+	return commit, p.tag(ctx, git, commit, message)
+}
+
+func (p Plan) tag(ctx context.Context, git shell, commit, message string) error {
+	for i, tag := range p.Tags() {
+		if _, err := git.run(ctx, "git", "tag", "--annotate", "-m", message, tag, commit); err != nil {
+			for _, made := range p.Tags()[:i] {
+				_, undo := git.run(context.WithoutCancel(ctx), "git", "tag", "--delete", made)
+				err = errors.Join(err, undo)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// store puts a file into the index.
+func (s shell) store(ctx context.Context, c Change) error {
+	f, err := os.CreateTemp("", "release-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(c.New)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	id, err := s.run(ctx, "git", "hash-object", "-w", "--no-filters", f.Name())
+	if err != nil {
+		return err
+	}
+	_, err = s.run(ctx, "git", "update-index", "--add", "--cacheinfo", "100644,"+strings.TrimSpace(id)+","+c.File)
+	return err
+}

@@ -1,0 +1,213 @@
+package publish_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fiducial-dev/fiducial/internal/tools/publish"
+)
+
+// released is a tree whose folders have rules.
+const released = `
+-- CHANGELOG.md --
+# Changelog
+
+## [Unreleased]
+
+## [1.2.3] - 2026-11-30
+
+### Added
+
+- All of it.
+
+## [1.2.2] - 2026-11-29
+-- LICENSE --
+ours
+-- go.mod --
+module example.com/a
+
+go 1.26
+-- a.go --
+// Package a is exported.
+package a
+
+// F is, too.
+func F(int) {}
+-- kicad/go.mod --
+module example.com/a/kicad
+
+go 1.26.0
+
+require example.com/a v0.0.0
+
+replace example.com/a => ..
+-- kicad/k.go --
+// Package kicad uses a.
+package kicad
+
+import "example.com/a"
+
+// G calls it.
+func G() { a.F(1) }
+-- toolgen/go.mod --
+module example.com/a/toolgen
+
+go 1.26
+-- toolgen/t.go --
+// Package toolgen is by itself.
+package toolgen
+`
+
+func trial(t *testing.T, repo string) (publish.Trial, *strings.Builder) {
+	t.Helper()
+	var out strings.Builder
+	return publish.Trial{Repo: repo, Work: t.TempDir(), Env: append(gitEnv(), "GOWORK=off"), Out: &out}, &out
+}
+
+func TestReleaseRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		version string
+		before  func(dir string)
+		green   []string
+		want    string
+	}{
+		"no version":       {"1.2.3", nil, nil, `version "1.2.3" should be like`},
+		"half a version":   {"v1.2", nil, nil, `version "v1.2" should be like`},
+		"build metadata":   {"v1.2.3+x", nil, nil, "should be like"},
+		"a second major":   {"v2.0.0", nil, nil, "end in /v2"},
+		"a pseudo-version": {"v0.0.0-20261130120000-0123456789ab", nil, nil, "pseudo-version"},
+		"not in the log":   {"v1.2.4", nil, nil, `no heading "## [1.2.4] - YYYY-MM-DD"`},
+		"nothing to say":   {"v1.2.2", nil, nil, "says nothing under [1.2.2]"},
+		"a changed tree":   {"v1.2.3", func(dir string) { write(t, filepath.Join(dir, "new.go"), "package a\n") }, nil, "not committed"},
+		"a red tree":       {"v1.2.3", nil, []string{"git", "rev-parse", "--verify", "none"}, "the tree is red"},
+		"a version again":  {"v1.2.3", func(dir string) { git(t, dir, "tag", "kicad/v1.2.3") }, nil, "module example.com/a/kicad is at v1.2.3 already"},
+		"what may not out": {"v1.2.3", func(dir string) {
+			write(t, filepath.Join(dir, "toolgen/key.pem"), "x")
+			git(t, dir, "add", "-A")
+			git(t, dir, "commit", "-q", "-m", "key")
+		}, nil, "key.pem is not on the list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := repository(t, released)
+			if c.before != nil {
+				c.before(dir)
+			}
+			tr, _ := trial(t, dir)
+			_, err := publish.Release(t.Context(), tr, c.version, c.green)
+			refused, ok := err.(*publish.RefusedError) //nolint:errorlint // nothing wraps it
+			if !ok || len(refused.Reasons) != 1 || !strings.Contains(refused.Reasons[0], c.want) {
+				t.Errorf("got %v, want one reason with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestRelease: the plan says what is done, and doing it leaves branch, index and
+// files alone. The released tree builds with sums that are its own.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	head := git(t, dir, "rev-parse", "HEAD")
+	tr, _ := trial(t, dir)
+	plan, err := publish.Release(t.Context(), tr, "v1.2.3", []string{"git", "rev-parse", "HEAD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"toolgen/v1.2.3", "v1.2.3", "kicad/v1.2.3"}
+	if diff := cmp.Diff(want, plan.Tags()); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	text := plan.String()
+	for _, part := range []string{
+		"  - require example.com/a v0.0.0\n", "  - replace example.com/a => ..\n", "  + require example.com/a v1.2.3\n", "  + example.com/a v1.2.3 h1:",
+		"  git push origin refs/tags/kicad/v1.2.3\n", "- All of it.",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the plan lacks %q:\n%s", part, text)
+		}
+	}
+	if tags := git(t, dir, "tag"); tags != "" {
+		t.Errorf("planning set tags: %s", tags)
+	}
+	commit, err := plan.Make(t.Context(), tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, strings.Fields(git(t, dir, "tag", "--points-at", commit))); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	if got := git(t, dir, "show", "--format=", "--name-only", commit); got != "kicad/go.mod\nkicad/go.sum" {
+		t.Errorf("the commit changes %q", got)
+	}
+	if got := git(t, dir, "rev-parse", "HEAD", commit+"^"); got != head+"\n"+head || git(t, dir, "status", "--porcelain") != "" {
+		t.Errorf("HEAD and the commit's parent are %q, want %q twice; status %q", got, head, git(t, dir, "status", "--porcelain"))
+	}
+}
+
+func TestReleaseLeavesNoHalf(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	tr, _ := trial(t, dir)
+	plan, err := publish.Release(t.Context(), tr, "v1.2.3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	git(t, dir, "tag", "kicad/v1.2.3")
+	if _, err := plan.Make(t.Context(), tr); err == nil {
+		t.Error("set a tag that there was")
+	}
+	if tags := git(t, dir, "tag"); tags != "kicad/v1.2.3" {
+		t.Errorf("tags after that: %q, want the old one alone", tags)
+	}
+}
+
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	tr, out := trial(t, dir)
+	if err := publish.API(t.Context(), tr, "v1.2.3"); err != nil || strings.Count(out.String(), "no tag yet") != 3 {
+		t.Errorf("without tags: %v\n%s", err, out)
+	}
+	git(t, dir, "tag", "v1.2.3")
+	git(t, dir, "tag", "v1.0.0") // not the last
+	write(t, filepath.Join(dir, "a.go"), "// Package a is exported.\npackage a\n\n// F is, too.\nfunc F(int) {}\n\n// H is new.\nfunc H() {}\n")
+	out.Reset()
+	if err := publish.API(t.Context(), tr, "v1.2.4"); err != nil || !strings.Contains(out.String(), "1 changes since v1.2.3, 0 of them breaking") {
+		t.Errorf("something new: %v\n%s", err, out)
+	}
+	write(t, filepath.Join(dir, "a.go"), "package a\n\nfunc F(string) {}\n")
+	write(t, filepath.Join(dir, "kicad/k.go"), "package kicad\n")
+	tr.Out = io.Discard
+	err := publish.API(t.Context(), tr, "v1.3.0")
+	if err == nil || !strings.Contains(err.Error(), "F: changed from func(int) to func(string)") {
+		t.Errorf("something changed: got %v", err)
+	}
+	if err := publish.API(t.Context(), tr, "v2.0.0"); err != nil {
+		t.Errorf("a new major version: %v", err)
+	}
+}
+
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	tr, out := trial(t, dir)
+	if err := publish.Alone(t.Context(), tr, "^$"); err != nil || strings.Count(out.String(), "alone") != 3 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// In the workspace kicad would find it; alone it does not.
+	if err := os.Remove(filepath.Join(dir, "a.go")); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish.Alone(t.Context(), tr, "^$"); err == nil {
+		t.Error("built a module without what it needs")
+	}
+}
