@@ -10,6 +10,8 @@ SUMTYPE  := $(TOOLS)/go-check-sumtype
 BENCHSTAT := $(TOOLS)/benchstat
 
 FUZZTIME ?= 10s
+N        ?= 1000
+SEED     ?=
 OLD      ?=
 
 # Every module's folder, as go.work lists them, and every package in them.
@@ -33,11 +35,12 @@ demo: setup ## Change a bundled board by a request in words: no account, no key
 
 .PHONY: test
 test: setup ## Test every module
+	@scripts/setup.sh postgres
 	go test work
 
 .PHONY: race
 race: setup ## Test every module with the race detector, in random order
-	@scripts/setup.sh cc
+	@scripts/setup.sh cc postgres
 	go test -race -shuffle=on -timeout 20m work
 
 .PHONY: fuzz
@@ -45,6 +48,14 @@ fuzz: ## Run every fuzz target for FUZZTIME (10s)
 	@for m in $(MODS); do (cd "$$m" && for p in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' "$$p" | grep ^Fuzz || true); do \
 	    echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$p"; done; done); done
+
+# Everything that breaks durability, at random, on every store. The first run that
+# breaks a promise ends it and is named by its seed.
+.PHONY: crash
+crash: ## Kill and disturb N runs (1000) at random on every store; SEED=n plays one again
+	@scripts/setup.sh postgres
+	cd internal/acceptance && REQUIRE_POSTGRES=1 FIDUCIAL_CRASH_N=$(if $(SEED),1,$(N)) FIDUCIAL_CRASH_SEED=$(or $(SEED),1) \
+	  go test -count=1 -timeout 6h -v -run '$(if $(SEED),^TestCrash$$,^(TestCrash|TestTwoAtOnce|TestFrozenHolder|TestSimulation)$$)' .
 
 .PHONY: bench
 bench: setup ## Run the benchmarks into .tmp/bench.txt; OLD=FILE compares with an earlier one
