@@ -8,6 +8,7 @@ mkdir -p .tmp
 go test -run '^$' -bench . -benchmem work | tee .tmp/bench.txt
 if [[ -f bench/go.mod ]]; then
 	(cd bench && GOWORK=off go test -run '^$' -bench . -benchmem ./...) | tee -a .tmp/bench.txt
+	(cd bench && GOWORK=off go run ./cmd/rounds) # the table of the README
 fi
 
 # started prints the milliseconds that a command takes, the median of 21 runs.

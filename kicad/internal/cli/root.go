@@ -15,14 +15,15 @@ did not is put back byte for byte.
 
 Start with doctor, which says what is missing here and what to do about it, then check, which needs neither a model nor
 a network nor git.`,
-		Example: `  fiducial doctor                      what is installed, what is missing, what to do
+		Example: `  fiducial do "rename net A to B"      a request, carried out, verified and committed
+  fiducial doctor                      what is installed, what is missing, what to do
   fiducial check                       ERC, DRC, documents and constraints of the project in this folder
   fiducial check --baseline main       only what is new since the branch main fails
   fiducial check --repo ../amplifier   a project somewhere else
   fiducial init                        make the documents from the design
   fiducial hook install                check every commit before it is made
   fiducial runs                        what was done here before
-  fiducial show 20261130-081500-042   one run: outcome, files, tokens, summary`,
+  fiducial show last                   one run: outcome, files, tokens, summary`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	flags := root.PersistentFlags()
