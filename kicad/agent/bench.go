@@ -11,7 +11,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/library"
 	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 	"github.com/fiducial-dev/fiducial/task"
@@ -39,6 +41,11 @@ type Bench struct {
 	// checks guards the last results, which two checks may write side by side.
 	checks   sync.Mutex
 	erc, drc check
+
+	driftLine string // what check_drift said the last time
+	driftRan  bool   // since the last edit that concerns it
+
+	libraries func() *library.Set
 }
 
 // Options set a [Bench] up.
@@ -46,6 +53,7 @@ type Options struct {
 	Top     string           // the repository's top folder
 	Project *project.Project // found in Top
 	CLI     *kicadcli.Runner
+	Share   string // KiCad's folder of shared files; empty means the one that belongs to CLI
 }
 
 // A LockedError says that the design is open in an editor (board case 27): saving
@@ -69,7 +77,15 @@ func New(opts Options) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bench{top: opts.Top, root: root, project: opts.Project, cli: opts.CLI}, nil
+	b := &Bench{top: opts.Top, root: root, project: opts.Project, cli: opts.CLI}
+	b.libraries = sync.OnceValue(func() *library.Set {
+		share := opts.Share
+		if share == "" {
+			share = library.ShareOf(opts.CLI.Path())
+		}
+		return library.Open(library.Options{Share: share, Project: b.abs(opts.Project.Dir)})
+	})
+	return b, nil
 }
 
 // Close frees what the bench holds.
@@ -244,6 +260,15 @@ func kindOf(name string) kind {
 // touched does what every kept edit of a file entails: the file is the run's, and
 // its checks are due again (B-67 to B-76, B-104).
 func (b *Bench) touched(name string) {
+	if kindOf(name) != other || path.Base(name) == docs.RegistryName {
+		b.obligeDriftCheck(name)
+	}
+	b.recorded(name)
+}
+
+// recorded is touched for an edit after which the documents need not be compared
+// again (B-120).
+func (b *Bench) recorded(name string) {
 	r := b.session.Rules
 	r.Touch(name)
 	k := kindOf(name)
@@ -278,6 +303,7 @@ const (
 	obligeERC       = "erc"
 	obligeDRC       = "drc"
 	obligeChangelog = "changelog"
+	obligeDrift     = "drift"
 )
 
 // Begin takes the baseline and hands the tools over.

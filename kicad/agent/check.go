@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
@@ -28,11 +29,18 @@ type baseline struct {
 	erc, drc kicadcli.Verdict
 	nets     *kicadcli.Netlist // nil when the design did not load
 	err      error
+
+	papers     papers
+	drift      []docs.Mismatch // between them and the design
+	driftKnown bool            // the design loaded, or there was nothing to compare
 }
 
 func (p *baseline) start(ctx context.Context, b *Bench) error {
 	in, err := b.baseInput(ctx)
 	if err != nil {
+		return err
+	}
+	if p.papers, err = b.papersBefore(ctx); err != nil { // here, before anything is written
 		return err
 	}
 	p.done = make(chan struct{})
@@ -52,7 +60,7 @@ func (p *baseline) take(ctx context.Context, b *Bench, in func(name string) kica
 	p.erc = kicadcli.Verdict{Check: findings.ERC, Status: kicadcli.NotRun, Reason: errNoSheet.Error()}
 	p.drc = kicadcli.Verdict{Check: findings.DRC, Status: kicadcli.NotRun, Reason: errNoBoard.Error()}
 	var wg sync.WaitGroup
-	var errERC, errDRC error
+	var errERC, errDRC, errDrift error
 	if b.project.PCB != "" { // first: it takes the longest
 		wg.Go(func() { p.drc, errDRC = b.verdict(ctx, obligeDRC, in(b.project.PCB), now) })
 	}
@@ -60,9 +68,10 @@ func (p *baseline) take(ctx context.Context, b *Bench, in func(name string) kica
 		// Without a netlist nothing is known of the nets; why, ERC tells.
 		wg.Go(func() { p.nets, _ = b.netlist(ctx, in(b.project.Root), now) })
 		wg.Go(func() { p.erc, errERC = b.verdict(ctx, obligeERC, in(b.project.Root), now) })
+		wg.Go(func() { errDrift = p.takeDrift(ctx, b, in(b.project.Root), now) })
 	}
 	wg.Wait()
-	p.err = errors.Join(hard(errERC), hard(errDRC))
+	p.err = errors.Join(hard(errERC), hard(errDRC), errDrift)
 }
 
 func (p *baseline) wait() {
@@ -376,6 +385,13 @@ func (b *Bench) Verification() []string {
 			line += fmt.Sprintf("; now %s (kicad-cli %s)", c.verdict.Report.Summary(), c.verdict.Report.Version)
 		}
 		if !c.ran {
+			line += " [before later edits]"
+		}
+		lines = append(lines, line)
+	}
+	if b.driftLine != "" {
+		line := b.driftLine
+		if !b.driftRan {
 			line += " [before later edits]"
 		}
 		lines = append(lines, line)

@@ -179,6 +179,8 @@ func TestLoop_Locked(t *testing.T) {
 			args = in{"from": "OUT", "to": "MID"}
 		case toolSetField:
 			args = in{"reference": "R1", "field": "Value", "text": "1k"}
+		case toolFixDocs:
+			args = in{}
 		}
 		all = append(all, name, args)
 	}

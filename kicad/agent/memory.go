@@ -20,7 +20,7 @@ type memory struct {
 }
 
 type memoryKey struct {
-	what     string // netlist, erc, drc
+	what     string // netlist, inventory, erc, drc
 	contents digest
 }
 
@@ -28,6 +28,7 @@ type memoryKey struct {
 type answered struct {
 	done    chan struct{}
 	netlist *kicadcli.Netlist
+	entries []kicadcli.Entry
 	verdict kicadcli.Verdict
 	err     error
 }

@@ -30,7 +30,7 @@ Workflow
 2. propose_change, then validate_change. Editing is locked until the proposal is valid.
 3. Edit. Prefer rename_net, rename_reference and edit_symbol to edit_file in KiCad files; use edit_file for documents.
 4. Bring the documents in line: bill of materials and pinout name the same parts, values and nets as the design.
-5. run_erc after the last edit of a sheet, run_drc after the last edit of a sheet or the board.
+5. run_erc after the last edit of a sheet, run_drc after the last edit of a sheet or the board, check_drift after the last edit of either or of a document; fix_docs repairs tables by the design.
 6. finish.
 
 `

@@ -28,7 +28,7 @@ func TestRenameNet(t *testing.T) {
 	}
 	b.must("run_erc", in{})
 	b.must("run_drc", in{})
-	if got := b.closed(); len(got) > 0 || !cmp.Equal(b.obliged(), []string{"changelog"}) {
+	if got := b.closed(); len(got) > 0 || !cmp.Equal(b.obliged(), []string{"drift", "changelog"}) {
 		t.Errorf("gates %q, open %q", got, b.obliged())
 	}
 	if v := strings.Join(b.Verification(), "\n"); !strings.Contains(v, "ERC PASS") || !strings.Contains(v, "DRC PASS") || !strings.Contains(v, "net /STATUS -> /HEARTBEAT") {

@@ -27,6 +27,10 @@ const (
 	toolSetField  = "edit_symbol"
 	toolERC       = "run_erc"
 	toolDRC       = "run_drc"
+	toolDrift     = "check_drift"
+	toolFixDocs   = "fix_docs"
+	toolFind      = "symbol_search"
+	toolLibPins   = "symbol_pins"
 )
 
 // tools are all of the bench's, without finish.
@@ -48,6 +52,10 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolSetField, "Sets a field of a part by its reference: Value, Footprint or another, or a flag (dnp, in_bom, on_board), in every unit; the value on the board as well. Documents are not changed.", b.setField, writing),
 		add(toolERC, "Runs kicad-cli's electrical rules check and compares it with the start of the run. Due after every edit of a KiCad file.", b.checkTool(obligeERC, errNoSheet), reading),
 		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), reading),
+		add(toolDrift, "Compares the documents (bill of materials, pinout, constraints) with the design and with the start of the run. Due after every edit of a KiCad file or a document.", b.checkDrift, reading),
+		add(toolFixDocs, "Brings the tables of the documents in line with the design: values, footprints, part numbers, marks, counts, nets, pin names, rows that are gone or missing. All other bytes stay.", b.fixDocs, writing),
+		add(toolFind, "Searches the installed symbol libraries, and the project's own, by words. Each match is LIBRARY:NAME with its description.", b.symbolSearch, reading),
+		add(toolLibPins, "Lists the pins of a library symbol: number, name, electrical type, unit.", b.symbolPins, reading),
 	)
 }
 
