@@ -304,6 +304,9 @@ const (
 	obligeDRC       = "drc"
 	obligeChangelog = "changelog"
 	obligeDrift     = "drift"
+	obligeRevisit   = "affects-revisit"       // detail is "key affects item" (B-74)
+	obligeDualWrite = "constraint-dual-write" // detail is the key (B-73)
+	obligeDecision  = "decision-log"          // no tool opens it (B-72)
 )
 
 // Begin takes the baseline and hands the tools over.
@@ -320,6 +323,9 @@ func (b *Bench) Begin(ctx context.Context, s *task.Session) (*task.Setup, error)
 	}
 	b.base.overlay = rules
 	if err := b.base.start(ctx, b); err != nil {
+		return nil, err
+	}
+	if err := b.reopen(ctx); err != nil { // before the prompt is made (B-9)
 		return nil, err
 	}
 	if s.Resumed {

@@ -206,6 +206,7 @@ func (b *Bench) checkDrift(ctx context.Context, _ struct{}) (tool.Output, error)
 	if err != nil {
 		return tool.Output{}, tool.Errorf(tool.Failed, "DRIFT NOT RUN: the design does not load, so that nothing can be compared with it; mend it first. %w", err)
 	}
+	b.meetDualWrites(p)
 	return b.driftAnswer(p.compare(d)), nil
 }
 

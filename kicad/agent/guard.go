@@ -22,6 +22,7 @@ type edit struct {
 	name     string
 	old, new []byte
 	mode     fs.FileMode
+	fresh    bool // there was no such file; putting it back removes it
 }
 
 // A change is edits that stand or fall together.
@@ -32,6 +33,8 @@ type change struct {
 	// From and to are a reference designator that the edits rename, so that the
 	// part counts as the same.
 	from, to string
+
+	record bool // it notes something for people alone: the documents need not be compared again
 }
 
 // newEdit reads the file that an edit replaces. Links are not written through, and a
@@ -70,7 +73,23 @@ func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
 }
 
 func (b *Bench) put(e *edit, data []byte) error {
+	if e.fresh {
+		if err := b.root.MkdirAll(filepath.FromSlash(path.Dir(e.name)), 0o755); err != nil {
+			return err
+		}
+	}
 	return b.writeWhole(filepath.FromSlash(e.name), data, e.mode)
+}
+
+// undo gives a file what it held before the edit.
+func (b *Bench) undo(e *edit) error {
+	if !e.fresh {
+		return b.put(e, e.old)
+	}
+	if err := b.root.Remove(filepath.FromSlash(e.name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // lint finds what kicad-cli passes over in silence.
@@ -124,7 +143,11 @@ func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 		return "", errors.Join(err, done())
 	}
 	for _, e := range edits {
-		b.touched(e.name)
+		if c.record {
+			b.recorded(e.name)
+		} else {
+			b.touched(e.name)
+		}
 	}
 	if err := done(); err != nil {
 		return "", tool.Errorf(tool.Failed, "the edit was kept, but %s could not be removed, so that the run cannot be resumed: %w", b.intentFile(), err)
@@ -159,7 +182,7 @@ func (b *Bench) write(edits []*edit) error {
 func (b *Bench) putBack(edits []*edit) error {
 	var errs []error
 	for _, e := range edits {
-		if err := b.put(e, e.old); err != nil {
+		if err := b.undo(e); err != nil {
 			b.touched(e.name)
 			errs = append(errs, tool.Errorf(tool.Failed, "%s could not be put back: %w; it holds the edit still and counts as touched", e.name, err))
 		}

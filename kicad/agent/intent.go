@@ -20,6 +20,7 @@ type intended struct {
 	Name string      `json:"name"`
 	Mode fs.FileMode `json:"mode"`
 	Old  []byte      `json:"old"`
+	New  bool        `json:"new,omitempty"` // there was none
 }
 
 func (b *Bench) intentFile() string {
@@ -43,7 +44,7 @@ func (b *Bench) intend(edits []*edit) (done func() error, err error) {
 	}
 	var in intent
 	for _, e := range b.pending {
-		in.Files = append(in.Files, intended{e.name, e.mode, e.old})
+		in.Files = append(in.Files, intended{e.name, e.mode, e.old, e.fresh})
 	}
 	data, err := json.Marshal(in)
 	if err == nil {
@@ -77,7 +78,7 @@ func (b *Bench) takeBack() error {
 		if err != nil {
 			return err
 		}
-		if err := b.writeWhole(filepath.FromSlash(name), f.Old, f.Mode.Perm()); err != nil {
+		if err := b.undo(&edit{name: name, old: f.Old, mode: f.Mode.Perm(), fresh: f.New}); err != nil {
 			return fmt.Errorf("%s could not be put back: %w", name, err)
 		}
 	}

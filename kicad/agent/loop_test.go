@@ -181,6 +181,12 @@ func TestLoop_Locked(t *testing.T) {
 			args = in{"reference": "R1", "field": "Value", "text": "1k"}
 		case toolFixDocs:
 			args = in{}
+		case toolRecord:
+			args = in{"key": "k", "text": "t", "source": "s"}
+		case toolResolve:
+			args = in{"key": "k", "item": "R1"}
+		case toolDecide:
+			args = in{"what": "w", "why": "y"}
 		}
 		all = append(all, name, args)
 	}

@@ -82,8 +82,36 @@ func (b *Bench) prompt() string {
 			fmt.Fprintf(&s, "- sheet file %s\n", name)
 		}
 	}
+	b.constraints(&s)
 	b.docs(&s)
 	return s.String()
+}
+
+// constraints adds the registry: what the board must hold.
+func (b *Bench) constraints(s *strings.Builder) {
+	p := b.papers()
+	if p.bad != nil {
+		fmt.Fprintf(s, "- %v\n", p.bad)
+	}
+	if p.registry == nil || len(p.registry.Constraints) == 0 {
+		return
+	}
+	fmt.Fprintf(s, "\nConstraints of %s\n", p.registryFile())
+	for _, c := range p.registry.Constraints {
+		fmt.Fprintf(s, "- %s: %s (%s)", c.Key, oneLine(c.Text), oneLine(c.Source))
+		for _, l := range c.Limits {
+			fmt.Fprintf(s, "; %s", l)
+		}
+		if len(c.Affects) > 0 {
+			fmt.Fprintf(s, "; affects %s", strings.Join(c.Affects, ", "))
+		}
+		s.WriteString("\n")
+	}
+	for _, o := range b.session.Rules.Open() {
+		if o.Kind == obligeRevisit {
+			fmt.Fprintf(s, "- to be looked at again, for %s: %s\n", toolResolve, o.Detail)
+		}
+	}
 }
 
 // docs adds the markdown files of the docs folder, by name. A large one is cut

@@ -12,7 +12,7 @@ import (
 )
 
 // lockedTools cannot be used before a proposal has validated (B-82).
-var lockedTools = []string{toolEdit, toolWrite, toolRenameNet, toolRenameRef, toolSetField, toolFixDocs}
+var lockedTools = []string{toolEdit, toolWrite, toolRenameNet, toolRenameRef, toolSetField, toolFixDocs, toolRecord, toolResolve, toolDecide}
 
 const unlockHint = "Editing is locked until a change is proposed and validated: call " + toolPropose +
 	" (why, what changes, tasks, files), then " + toolValidate + ". Both may stand in one reply with the edits behind them."

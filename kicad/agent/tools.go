@@ -29,6 +29,9 @@ const (
 	toolDRC       = "run_drc"
 	toolDrift     = "check_drift"
 	toolFixDocs   = "fix_docs"
+	toolRecord    = "record_constraint"
+	toolResolve   = "resolve_affected"
+	toolDecide    = "record_decision"
 	toolFind      = "symbol_search"
 	toolLibPins   = "symbol_pins"
 )
@@ -54,6 +57,9 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), reading),
 		add(toolDrift, "Compares the documents (bill of materials, pinout, constraints) with the design and with the start of the run. Due after every edit of a KiCad file or a document.", b.checkDrift, reading),
 		add(toolFixDocs, "Brings the tables of the documents in line with the design: values, footprints, part numbers, marks, counts, nets, pin names, rows that are gone or missing. All other bytes stay.", b.fixDocs, writing),
+		add(toolRecord, "Records a constraint in the registry and in its document, and opens what it affects for another look. Recording a key again replaces it.", b.recordConstraint, writing),
+		add(toolResolve, "Says that what a constraint affects was looked at again: one, or several as entries.", b.resolveAffected, writing),
+		add(toolDecide, "Appends a decision to DECISIONS.md.", b.recordDecision, writing),
 		add(toolFind, "Searches the installed symbol libraries, and the project's own, by words. Each match is LIBRARY:NAME with its description.", b.symbolSearch, reading),
 		add(toolLibPins, "Lists the pins of a library symbol: number, name, electrical type, unit.", b.symbolPins, reading),
 	)
