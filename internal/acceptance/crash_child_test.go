@@ -237,7 +237,15 @@ func (c *crashChild) again(ctx context.Context, store journal.Journal, locked *f
 	if err != nil || c.spec.Once {
 		return err
 	}
-	out, err := locked.Resume(ctx)
+	var out fiducial.Outcome
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		out, err = locked.Resume(ctx)
+		// A lease that was lost with its server runs out there first, also for us.
+		lost := errors.Is(err, journal.ErrHeld) || errors.Is(err, journal.ErrFenced) || errors.Is(err, fiducial.ErrFenced)
+		if err == nil || c.spec.Store != "postgres" || !lost || time.Now().After(end) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package acceptance
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"syscall"
 )
 
@@ -11,3 +13,21 @@ func mountSmall(folder string, kb int) error {
 }
 
 func unmount(folder string) error { return syscall.Unmount(folder, 0) }
+
+// datasync makes a file's data durable, as stores do.
+func datasync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }
+
+// diskBytes is how much this process has sent to the disk.
+func diskBytes() int64 {
+	data, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		var n int64
+		if _, err := fmt.Sscanf(line, "write_bytes: %d", &n); err == nil {
+			return n
+		}
+	}
+	return 0
+}
