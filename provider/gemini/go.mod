@@ -1,6 +1,6 @@
 module github.com/fiducial-dev/fiducial/provider/gemini
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/fiducial-dev/fiducial v0.0.0
