@@ -89,6 +89,7 @@ type Journal interface {
 // A Lease is the right to write one run. All methods may be called by several
 // goroutines at once.
 type Lease interface {
+	// Run is the name of the run.
 	Run() string
 
 	// Epoch counts the leases of the run. It is larger than that of every earlier one.

@@ -82,7 +82,6 @@ type rig struct {
 	kills   int
 	settled map[string]llm.Result // results that were durable at some time, by op and ordinal
 	offered string                // the text of a message that was offered
-	dirs    []string              // to be unmounted
 }
 
 // newRig begins nothing yet. The plan is which tools the model calls, by round.

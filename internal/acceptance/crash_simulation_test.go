@@ -181,11 +181,20 @@ func (s *simulation) tools(op machine.OperationID) machine.Input {
 
 func (s *simulation) anything(op machine.OperationID) machine.Input {
 	inputs := []machine.Input{
-		machine.AppendInput{Message: s.user()}, machine.Start{}, machine.Begin{Op: op}, machine.GenerationFailed{Op: op},
-		machine.CancelAtBoundary{}, machine.Pause{Reason: s.name()}, machine.Resume{}, machine.Recovered{},
-		machine.SettleRest{Op: op, Cause: "x", Cancelled: s.r.IntN(2) == 0}, machine.Generated{Op: op + 1, Message: llm.AssistantText("late")},
-		machine.Settled{Op: op, Ordinal: s.r.IntN(3), Result: llm.Result{Status: llm.StatusSuccess, Summary: "odd"}}, machine.RecoverInterrupted{},
-		machine.Truncate{Len: 0}, machine.Started{Op: op, Calls: []machine.StartedCall{{Ordinal: s.r.IntN(3)}}},
+		machine.AppendInput{Message: s.user()},
+		machine.Start{},
+		machine.Begin{Op: op},
+		machine.GenerationFailed{Op: op},
+		machine.CancelAtBoundary{},
+		machine.Pause{Reason: s.name()},
+		machine.Resume{},
+		machine.Recovered{},
+		machine.SettleRest{Op: op, Cause: "x", Cancelled: s.r.IntN(2) == 0},
+		machine.Generated{Op: op + 1, Message: llm.AssistantText("late")},
+		machine.Settled{Op: op, Ordinal: s.r.IntN(3), Result: llm.Result{Status: llm.StatusSuccess, Summary: "odd"}},
+		machine.RecoverInterrupted{},
+		machine.Truncate{Len: 0},
+		machine.Started{Op: op, Calls: []machine.StartedCall{{Ordinal: s.r.IntN(3)}}},
 	}
 	return inputs[s.r.IntN(len(inputs))]
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/fiducial-dev/fiducial/machine"
 )
 
-func export(t testing.TB, j journal.Journal, run string) []byte {
+func export(t testing.TB, j journal.Journal) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := journal.Export(t.Context(), j, run, &out); err != nil {
+	if err := journal.Export(t.Context(), j, "r", &out); err != nil {
 		t.Fatalf("export: %v", err)
 	}
 	return out.Bytes()
@@ -56,20 +56,20 @@ func testCarry(t *testing.T, s Store) {
 			t.Fatal(err)
 		}
 	}
-	file := export(t, j, "r")
+	file := export(t, j)
 	_, err := journal.Import(t.Context(), j, bytes.NewReader(file))
 	wantErr(t, "import over a run", err, journal.ErrExists)
 	memory := journal.NewMemory()
 	carry(t, memory, file)
-	if !bytes.Equal(export(t, memory, "r"), file) {
+	if !bytes.Equal(export(t, memory), file) {
 		t.Error("the store in memory exports other bytes")
 	}
 	before, records := look1(t, j), texts(t, read(t, j, "r"))
 	if err := j.Delete(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	carry(t, j, export(t, memory, "r"))
-	if !bytes.Equal(export(t, j, "r"), file) {
+	carry(t, j, export(t, memory))
+	if !bytes.Equal(export(t, j), file) {
 		t.Error("after a round the store exports other bytes")
 	}
 	if j.Promise() == journal.Durable {

@@ -17,7 +17,9 @@ import (
 type hub struct {
 	mu      sync.Mutex
 	waiting map[string]map[chan struct{}]struct{}
-	done    chan struct{} // closed when nothing listens any more; nil before the first follower
+	once    sync.Once
+	first   chan struct{} // closed by the first follower
+	done    chan struct{} // closed when nothing listens any more
 }
 
 // wake tells the followers of a run, or of all runs, that there may be something.
@@ -37,24 +39,12 @@ func (h *hub) wake(run string) {
 	}
 }
 
-func (h *hub) wait() {
-	h.mu.Lock()
-	done := h.done
-	h.mu.Unlock()
-	if done != nil {
-		<-done
-	}
-}
-
 // join adds a follower. The function that it returns takes it out.
 func (j *Journal) join(run string) (<-chan struct{}, func()) {
 	h := &j.hub
+	h.once.Do(func() { close(h.first) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.done == nil {
-		h.done = make(chan struct{})
-		go j.listen()
-	}
 	c := make(chan struct{}, 1)
 	if h.waiting[run] == nil {
 		h.waiting[run] = make(map[chan struct{}]struct{})
@@ -70,35 +60,39 @@ func (j *Journal) join(run string) (<-chan struct{}, func()) {
 	}
 }
 
-// listen hears until the journal is closed. While it cannot, followers look by
+// listen hears from the first follower on until the journal is closed. While it cannot, followers look by
 // themselves.
-func (j *Journal) listen() {
+func (j *Journal) listen(ctx context.Context) {
 	defer close(j.hub.done)
-	for j.ctx.Err() == nil {
-		_ = j.hear() // what was lost is found by looking
+	select {
+	case <-ctx.Done():
+	case <-j.hub.first:
+	}
+	for ctx.Err() == nil {
+		_ = j.hear(ctx) // what was lost is found by looking
 		select {
-		case <-j.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(j.opts.Poll):
 		}
 	}
 }
 
 // hear passes notifications on until the connection fails.
-func (j *Journal) hear() error {
-	conn, err := pgx.ConnectConfig(j.ctx, j.pool.Config().ConnConfig)
+func (j *Journal) hear(ctx context.Context) error {
+	conn, err := pgx.ConnectConfig(ctx, j.pool.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(j.ctx), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = conn.Close(ctx) // nothing hangs on how it ends
 	}()
-	if _, err := conn.Exec(j.ctx, "LISTEN "+pgx.Identifier{j.sql.channel}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{j.sql.channel}.Sanitize()); err != nil {
 		return err
 	}
 	for j.hub.wake(""); ; {
-		n, err := conn.WaitForNotification(j.ctx)
+		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
@@ -137,7 +131,7 @@ func (j *Journal) follow(ctx context.Context, run string, next int64, yield func
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-j.ctx.Done():
+		case <-j.done:
 		case <-news:
 		case <-tick.C:
 		}

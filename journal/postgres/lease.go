@@ -24,6 +24,8 @@ type lease struct {
 	lost chan struct{} // closed when the lease has ended
 	once sync.Once
 	idle chan struct{} // closed when nothing renews the lease any more
+	stop func()        // gives up a renewal that is under way
+	free func() error  // tells the server that the lease has ended
 
 	heard atomic.Pointer[time.Time] // when the latest renewal that worked was asked for
 }
@@ -34,20 +36,23 @@ func (j *Journal) Acquire(ctx context.Context, run, owner string) (journal.Lease
 	if err := j.enter(ctx, "acquire", run, true); err != nil {
 		return nil, err
 	}
-	l := &lease{journal: j, run: run, lost: make(chan struct{}), idle: make(chan struct{})}
+	after, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &lease{journal: j, run: run, lost: make(chan struct{}), idle: make(chan struct{}), stop: stop}
+	l.free = func() error { return l.giveBack(context.WithoutCancel(after)) }
 	if err := l.begin(ctx, plain(journal.CutOwner(owner))); err != nil {
+		stop()
 		return nil, readError(ctx, "acquire", run, err)
 	}
 	j.mu.Lock()
 	closed := j.closed
 	if !closed {
 		j.leases[l] = struct{}{}
-		go l.keep()
+		go l.keep(after)
 	}
 	j.mu.Unlock()
 	if closed {
 		close(l.idle)
-		return nil, errors.Join(&journal.Error{Kind: journal.KindClosed, Op: "acquire", Run: run}, l.giveUp(ctx))
+		return nil, errors.Join(&journal.Error{Kind: journal.KindClosed, Op: "acquire", Run: run}, l.giveUp())
 	}
 	return l, nil
 }
@@ -73,7 +78,7 @@ func (l *lease) begin(ctx context.Context, owner string) error {
 		if last == nil || *last != head {
 			return errors.Join(&journal.DamageError{
 				Run: l.run, Where: "table journal", Offset: -1, Seq: uint64(head), Reason: "it is not the last record",
-			}, l.free(ctx))
+			}, l.giveBack(ctx))
 		}
 		return nil
 	})
@@ -84,7 +89,7 @@ func (l *lease) renewed(at time.Time) { l.heard.Store(&at) }
 // keep renews the lease until it ends. Time is measured by this process only to
 // stop when it was not heard of for the lease's time, in which somebody else may
 // have got the run.
-func (l *lease) keep() {
+func (l *lease) keep(ctx context.Context) {
 	defer close(l.idle)
 	ttl := l.journal.opts.TTL
 	wait := ttl / 4
@@ -96,7 +101,7 @@ func (l *lease) keep() {
 		}
 		asked := time.Now()
 		// A process that was frozen asks once all the same: nobody else may want the run.
-		ctx, cancel := context.WithTimeout(l.journal.ctx, max(time.Until(l.heard.Load().Add(ttl)), ttl/4))
+		ctx, cancel := context.WithTimeout(ctx, max(time.Until(l.heard.Load().Add(ttl)), ttl/4))
 		tag, err := l.journal.pool.Exec(ctx, l.journal.sql.renew, l.run, l.epoch, ttl)
 		cancel()
 		switch {
@@ -120,7 +125,12 @@ func (l *lease) Epoch() uint64         { return uint64(l.epoch) }
 func (l *lease) Head() uint64          { return uint64(l.head.Load()) }
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-func (l *lease) end() { l.once.Do(func() { close(l.lost) }) }
+func (l *lease) end() {
+	l.once.Do(func() {
+		close(l.lost)
+		l.stop()
+	})
+}
 
 func (l *lease) ended() bool {
 	select {
@@ -249,7 +259,7 @@ func (l *lease) settle(ctx context.Context, a addition) error {
 }
 
 // Release implements [journal.Lease].
-func (l *lease) Release(ctx context.Context) error {
+func (l *lease) Release(context.Context) error {
 	l.journal.mu.Lock()
 	_, ours := l.journal.leases[l]
 	delete(l.journal.leases, l)
@@ -257,11 +267,11 @@ func (l *lease) Release(ctx context.Context) error {
 	if !ours {
 		return nil
 	}
-	return l.giveUp(ctx)
+	return l.giveUp()
 }
 
 // giveUp ends the lease here and at the server.
-func (l *lease) giveUp(ctx context.Context) error {
+func (l *lease) giveUp() error {
 	lost := l.ended()
 	l.end()
 	<-l.idle
@@ -270,11 +280,11 @@ func (l *lease) giveUp(ctx context.Context) error {
 	}
 	l.turn.Lock() // an append that is under way ends first
 	defer l.turn.Unlock()
-	return l.free(ctx)
+	return l.free()
 }
 
-func (l *lease) free(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+func (l *lease) giveBack(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseTime)
 	defer cancel()
 	err := l.journal.try(ctx, func(ctx context.Context) error {
 		_, err := l.journal.pool.Exec(ctx, l.journal.sql.release, l.run, l.epoch)

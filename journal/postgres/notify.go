@@ -39,20 +39,20 @@ func (c *crier) take() []string {
 }
 
 // cry tells until the journal is closed, and then what is left.
-func (j *Journal) cry() {
+func (j *Journal) cry(ctx context.Context) {
 	defer close(j.crier.done)
 	for {
 		select {
-		case <-j.ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(j.ctx), time.Second)
+		case <-ctx.Done():
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
 			j.notify(ctx, j.crier.take())
 			return
 		case <-j.crier.kick:
 		}
-		j.notify(j.ctx, j.crier.take())
+		j.notify(ctx, j.crier.take())
 		select {
-		case <-j.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(pause):
 		}
 	}

@@ -64,10 +64,9 @@ type Journal struct {
 	pool *pgxpool.Pool
 	sql  statements
 
-	ctx  context.Context // of what goes on in the background; ends with Close
-	stop context.CancelFunc
-	hub  hub
-
+	stop  context.CancelFunc // ends what goes on in the background
+	done  <-chan struct{}    // closed by stop
+	hub   hub
 	crier crier
 
 	mu     sync.Mutex
@@ -103,10 +102,12 @@ func Open(ctx context.Context, url string, opts Options) (*Journal, error) {
 		pool.Close()
 		return nil, storeError("open", "", err)
 	}
-	j.ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))
-	j.hub.waiting = make(map[string]map[chan struct{}]struct{})
+	ctx, j.stop = context.WithCancel(context.WithoutCancel(ctx))
+	j.done = ctx.Done()
+	j.hub = hub{waiting: make(map[string]map[chan struct{}]struct{}), first: make(chan struct{}), done: make(chan struct{})}
 	j.crier = crier{runs: make(map[string]bool), kick: make(chan struct{}, 1), done: make(chan struct{})}
-	go j.cry()
+	go j.cry(ctx)
+	go j.listen(ctx)
 	return j, nil
 }
 
@@ -150,11 +151,11 @@ func (j *Journal) Close() error {
 	}
 	var errs []error
 	for l := range leases {
-		errs = append(errs, l.giveUp(j.ctx))
+		errs = append(errs, l.giveUp())
 	}
 	j.stop()
 	<-j.crier.done
-	j.hub.wait()
+	<-j.hub.done
 	j.pool.Close()
 	return errors.Join(errs...)
 }

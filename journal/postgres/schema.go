@@ -158,12 +158,13 @@ func (j *Journal) migrate(ctx context.Context) error {
 			return err
 		}
 		s := j.opts.Schema
-		step := "CREATE SCHEMA IF NOT EXISTS " + s + "; CREATE TABLE IF NOT EXISTS " + s + ".version(version INT NOT NULL);"
+		var step strings.Builder
+		step.WriteString("CREATE SCHEMA IF NOT EXISTS " + s + "; CREATE TABLE IF NOT EXISTS " + s + ".version(version INT NOT NULL);")
 		for ; v < len(migrations); v++ {
-			step += strings.ReplaceAll(migrations[v], "$.", s+".")
+			step.WriteString(strings.ReplaceAll(migrations[v], "$.", s+"."))
 		}
-		step += fmt.Sprintf("DELETE FROM %s.version; INSERT INTO %s.version VALUES(%d);", s, s, v)
-		_, err = tx.Exec(ctx, step, pgx.QueryExecModeSimpleProtocol)
+		fmt.Fprintf(&step, "DELETE FROM %s.version; INSERT INTO %s.version VALUES(%d);", s, s, v)
+		_, err = tx.Exec(ctx, step.String(), pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 }

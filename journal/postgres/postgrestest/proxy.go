@@ -35,7 +35,7 @@ func NewProxy(ctx context.Context, s *Server) (*Proxy, error) {
 	p := &Proxy{
 		Addr: l.Addr().String(), to: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)), listen: l, conns: make(map[net.Conn]struct{}),
 	}
-	p.wg.Go(p.accept)
+	p.wg.Go(func() { p.accept(context.WithoutCancel(ctx)) })
 	return p, nil
 }
 
@@ -66,13 +66,14 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) accept(ctx context.Context) {
+	var d net.Dialer
 	for {
 		client, err := p.listen.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp4", p.to)
+		server, err := d.DialContext(ctx, "tcp4", p.to)
 		if err != nil {
 			_ = client.Close() // the server is away, and so are we
 			continue

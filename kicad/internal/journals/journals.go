@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/journal"
