@@ -13,6 +13,10 @@ FUZZTIME ?= 10s
 N        ?= 1000
 SEED     ?=
 OLD      ?=
+OFFLINE  ?=
+VERSION  ?=
+DRY_RUN  ?=
+RUN      ?= ^$$
 
 # Every module's folder, as go.work lists them, and every package in them.
 MODS = $$(go list -m -f '{{.Dir}}')
@@ -23,7 +27,7 @@ check: lint drift race ## All that CI runs: lint, drift, race (default)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install what is missing: git, KiCad 8 or newer with its libraries
@@ -37,11 +41,13 @@ demo: setup ## Change a bundled board by a request in words: no account, no key
 test: setup ## Test every module
 	@scripts/setup.sh postgres
 	go test work
+	@cd internal/tools && GOWORK=off go test ./...
 
 .PHONY: race
 race: setup ## Test every module with the race detector, in random order
 	@scripts/setup.sh cc postgres
 	go test -race -shuffle=on -timeout 20m work
+	@cd internal/tools && GOWORK=off go test -race -shuffle=on ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)
@@ -65,6 +71,7 @@ bench: setup ## Run the benchmarks into .tmp/bench.txt; OLD=FILE compares with a
 .PHONY: lint
 lint: $(GOLANGCI) $(SUMTYPE) ## Lint every module
 	$(GOLANGCI) run $(PKGS)
+	cd internal/tools && GOWORK=off $(GOLANGCI) run ./...
 	$(SUMTYPE) $(PKGS)
 
 .PHONY: fmt
@@ -79,10 +86,46 @@ golden: setup ## Rewrite golden files; read the diff before you commit it
 generate: setup ## Regenerate code and fixtures, and tidy every go.mod
 	go generate work
 	@for m in $(MODS) internal/tools; do (cd "$$m" && GOWORK=off go mod tidy); done
+	@$(MAKE) licences
 
 .PHONY: drift
 drift: ## Fail when what make generate writes is stale
 	@scripts/drift.sh
+
+# What looks at the modules as their users get them: internal/tools/cmd/publish.
+PUBLISH = $(CURDIR)/.tmp/publish/publish
+
+.PHONY: $(PUBLISH)
+$(PUBLISH):
+	@cd internal/tools && GOWORK=off go build -o $@ ./cmd/publish
+
+.PHONY: publish-check
+publish-check: $(PUBLISH) ## Publish the committed tree into a proxy of its own, look into it, use it; OFFLINE=1 without a network
+	$(PUBLISH) check $(if $(OFFLINE),-offline)
+
+.PHONY: alone
+alone: $(PUBLISH) ## Build and vet each module outside the workspace with the oldest Go it states; RUN=. runs its tests
+	$(PUBLISH) alone -run '$(RUN)'
+
+.PHONY: api
+api: $(PUBLISH) ## Compare what is exported with the last tag; VERSION=vX.Y.Z fails when that may not break callers
+	$(PUBLISH) api -version '$(VERSION)'
+
+.PHONY: docs
+docs: $(PUBLISH) ## Render every package's documentation; fail on an exported name without, and on links that lead nowhere
+	$(PUBLISH) docs
+
+.PHONY: licences
+licences: $(PUBLISH) ## Write THIRD_PARTY.md: what is linked of others, and under which licence
+	@$(PUBLISH) licences
+
+.PHONY: cross
+cross: $(PUBLISH) ## Build the command for linux, darwin and windows on amd64 and arm64 into .tmp/publish/dist
+	$(PUBLISH) cross
+
+.PHONY: release
+release: $(PUBLISH) ## Release all modules as VERSION=vX.Y.Z: a commit and tags, not pushed; DRY_RUN=1 only prints them
+	$(PUBLISH) release $(if $(DRY_RUN),,-do) '$(VERSION)'
 
 # One go install builds all tools; the stamp's time tells whether they are those of go.mod.
 $(GOLANGCI) $(SUMTYPE) $(BENCHSTAT) &: internal/tools/go.mod internal/tools/go.sum

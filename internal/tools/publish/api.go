@@ -77,7 +77,7 @@ func (t Trial) lastTag(ctx context.Context, m Module) (string, error) {
 		return "", err
 	}
 	var versions []string
-	for _, tag := range strings.Fields(out) {
+	for tag := range strings.FieldsSeq(out) {
 		if v := strings.TrimPrefix(tag, m.Tag("")); semver.IsValid(v) {
 			versions = append(versions, v)
 		}
@@ -94,7 +94,7 @@ func (t Trial) compare(ctx context.Context, m Module, old string) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := Export(ctx, t.Repo, m.Tag(old), dir, t.Env); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func exports(ctx context.Context, tree string, env []string, m Module) (*apidiff
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(work)
+	defer func() { _ = os.Remove(work) }()
 	cfg := &packages.Config{
 		Context: ctx, Dir: filepath.Join(tree, m.Dir), Env: append(slices.Clone(env), "GOWORK="+work, "GOFLAGS=-mod=readonly"),
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedExportFile | packages.NeedFiles,

@@ -170,7 +170,7 @@ func (c Consumer) onlyOurs(ctx context.Context, sh shell, site Site, dirs []stri
 	for _, dir := range dirs {
 		want = append(want, path.Join(site.Root, dir))
 	}
-	for _, m := range strings.Fields(out) {
+	for m := range strings.FieldsSeq(out) {
 		if !slices.Contains(want, m) {
 			return fmt.Errorf("it imports packages of %s, want only those of %v", m, want)
 		}

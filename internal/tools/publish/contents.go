@@ -77,7 +77,7 @@ func Contents(z Zip, rules []Rule) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	var wrong []string
 	var packed, testdata int64
 	for _, f := range r.File {
@@ -113,7 +113,7 @@ func read(f *zip.File) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	return io.ReadAll(r)
 }
 

@@ -59,7 +59,7 @@ func render(ctx context.Context, sh shell) (int, error) {
 		return 0, err
 	}
 	lines := 0
-	for _, pkg := range strings.Fields(out) {
+	for pkg := range strings.FieldsSeq(out) {
 		text, err := sh.run(ctx, "go", "doc", "-all", pkg)
 		if err != nil {
 			return 0, err

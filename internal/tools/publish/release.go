@@ -194,7 +194,7 @@ func (p Plan) Make(ctx context.Context, t Trial) (commit string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(index.Name())
+	defer func() { _ = os.Remove(index.Name()) }()
 	if err := errors.Join(index.Close(), os.Remove(index.Name())); err != nil { // git makes it
 		return "", err
 	}
@@ -240,7 +240,7 @@ func (s shell) store(ctx context.Context, c Change) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(c.New)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err

@@ -42,7 +42,7 @@ func unpack(r *tar.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {

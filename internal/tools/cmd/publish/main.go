@@ -2,10 +2,10 @@
 //
 //	publish check [-offline]     publish the committed tree into a proxy of its own and use it
 //	publish alone [-run REGEXP]  build, vet and test every module by itself, with the oldest Go that it states
-//	publish api                  compare the exported API with the last tag
+//	publish api [-version V]     compare the exported API with the last tag
 //	publish docs                 hold the documentation of every exported name
-//	publish licences [-check]    write THIRD_PARTY.md
-//	publish cross [-version V]   build the command for every platform
+//	publish licences             write THIRD_PARTY.md
+//	publish cross                build the command for every platform
 //	publish release VERSION      print, or with -do make, the release of all modules
 //
 // It is run from the root of the repository. Exit status: 0, 1 for what is wrong,
@@ -83,6 +83,11 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 			return err
 		}
 		return publish.API(ctx, t, *version)
+	case "licences":
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		return publish.Licences(ctx, t)
 	case "release":
 		return release(ctx, t, flags, args)
 	default:
