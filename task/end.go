@@ -124,7 +124,7 @@ func (r *runner) failed(ctx context.Context) {
 	res := &r.result
 	res.Outcome, res.Files, res.Commit = Failed, nil, ""
 	r.cfg.Event("run-failed", map[string]any{"path": res.Path, "detail": res.Detail})
-	kept, err := r.snap.Preserve(ctx, "fiducial failed run "+r.cfg.Run)
+	kept, err := r.snap.Preserve(ctx, "") // as a failed run
 	res.Preserved = kept
 	switch {
 	case err != nil:

@@ -140,7 +140,7 @@ func TestCommitFailed(t *testing.T) {
 		t.Errorf("events %q, want %q (B-53)", r.kinds(), want)
 	}
 	// AC-15.16 (B-149): the stash has the run's name and its work.
-	if list := r.git("stash", "list"); !strings.Contains(list, "r1") {
+	if list := r.git("stash", "list"); strings.Count(list, "fiducial failed run r1") != 1 || strings.Count(list, "fiducial") != 1 {
 		t.Errorf("stash list %q", list)
 	}
 	r.git("stash", "apply", res.Preserved.Stash)

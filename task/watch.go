@@ -2,6 +2,7 @@ package task
 
 import (
 	fiducial "github.com/fiducial-dev/fiducial"
+	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // sink writes the engine's events that belong into the transcript, and passes all
@@ -29,7 +30,19 @@ func (r *runner) log(ev fiducial.Event) {
 		r.cfg.Event("warning", map[string]any{"text": d.Text})
 	case fiducial.CacheMiss:
 		r.cfg.Event("cache-miss", map[string]any{"possible": d.Possible, "served": d.Served, "cause": d.Cause})
+	case fiducial.StreamEvent:
+		if f, ok := d.Event.(llm.Failover); ok {
+			r.cfg.Event("provider-failover", failover(f))
+		}
 	case fiducial.RunStarted, fiducial.GenerationStarted, fiducial.Delta, fiducial.DraftReset, fiducial.GenerationCommitted,
-		fiducial.ToolStarted, fiducial.NoticeAdded, fiducial.StreamEvent, fiducial.PruneEvaluated, fiducial.RunFinished:
+		fiducial.ToolStarted, fiducial.NoticeAdded, fiducial.PruneEvaluated, fiducial.RunFinished:
 	}
+}
+
+func failover(f llm.Failover) map[string]any {
+	m := map[string]any{"from": f.From, "to": f.To}
+	if f.Cause != nil {
+		m["cause"] = f.Cause.Error()
+	}
+	return m
 }

@@ -60,8 +60,56 @@ func (s *Snapshot) Changed(ctx context.Context) ([]Change, error) {
 	return changes, fail("compare", err)
 }
 
-// changed also returns the folders that the walk came through.
+// Narrow says that the run wrote these paths and no others. What else differs from
+// the snapshot was then changed by somebody else while the run went on: Changed
+// does not list it, and Preserve, Restore and Commit leave it alone. Without
+// Narrow everything that differs is the run's, which is all that a process can
+// know of a run that another one began.
+func (s *Snapshot) Narrow(paths []string) {
+	s.own = newNameSet(paths)
+}
+
+// Foreign lists what differs from the snapshot and is none of the run's, sorted;
+// nothing without Narrow.
+func (s *Snapshot) Foreign(ctx context.Context) ([]string, error) {
+	if s.own == nil {
+		return nil, nil
+	}
+	t, err := s.r.openTree()
+	if err != nil {
+		return nil, fail("compare", err)
+	}
+	defer t.close()
+	all, _, err := s.differing(ctx, t)
+	if err != nil {
+		return nil, fail("compare", err)
+	}
+	var paths []string
+	for _, c := range all {
+		if !s.own[c.Path] {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths, nil
+}
+
+// changed is what the run changed, and the folders that the walk came through: all
+// of them, or those that the run can have made.
 func (s *Snapshot) changed(ctx context.Context, t *tree) (changes []Change, dirs []string, err error) {
+	changes, dirs, err = s.differing(ctx, t)
+	if err != nil || s.own == nil {
+		return changes, dirs, err
+	}
+	changes = slices.DeleteFunc(changes, func(c Change) bool { return !s.own[c.Path] })
+	dirs = slices.DeleteFunc(dirs, func(d string) bool {
+		return !slices.ContainsFunc(changes, func(c Change) bool { return strings.HasPrefix(c.Path, d+"/") })
+	})
+	return changes, dirs, nil
+}
+
+// differing is everything that differs from the snapshot, and the folders that the
+// walk came through.
+func (s *Snapshot) differing(ctx context.Context, t *tree) (changes []Change, dirs []string, err error) {
 	var fresh []string
 	err = t.walk(s.skip(), func(p string, dir bool) {
 		if dir {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An Identity is a name and an e-mail address for a commit.
@@ -32,6 +33,11 @@ type CommitOptions struct {
 type Committed struct {
 	Commit string
 	Paths  []string // what it changes, sorted
+
+	// HookStaged names what a pre-commit hook changed in what was about to be
+	// committed. It is not in the commit, since nobody verified it; the hook's
+	// changes are in the working tree.
+	HookStaged []string
 
 	// Hooks is what the hooks wrote, for people.
 	Hooks string
@@ -143,10 +149,8 @@ func (c *committer) commit(ctx context.Context, changes []Change, message string
 	if err := c.hook(ctx, "pre-commit"); err != nil {
 		return Committed{}, err
 	}
-	if tree, err = c.x.writeTree(ctx); err != nil { // a hook may have staged more
-		return Committed{}, err
-	}
-	if err := c.differs(ctx, tree); err != nil {
+	staged, err := c.dropStaged(ctx, tree)
+	if err != nil {
 		return Committed{}, err
 	}
 	file, err := c.message(ctx, message)
@@ -167,7 +171,21 @@ func (c *committer) commit(ctx context.Context, changes []Change, message string
 	if err := c.hook(ctx, "post-commit"); err != nil {
 		c.hooks.WriteString("post-commit failed\n") // as git does, too late to refuse
 	}
-	return Committed{Commit: commit, Paths: sortedKeys(paths), Hooks: c.hooks.String()}, nil
+	return Committed{Commit: commit, Paths: sortedKeys(paths), HookStaged: staged, Hooks: c.hooks.String()}, nil
+}
+
+// dropStaged takes what a hook staged out of the commit again, and names it: only
+// what the run wrote, and what was verified, is committed.
+func (c *committer) dropStaged(ctx context.Context, tree string) ([]string, error) {
+	now, err := c.x.writeTree(ctx)
+	if err != nil || now == tree {
+		return nil, err
+	}
+	paths, err := c.s.r.diffTrees(ctx, tree, now)
+	if err != nil {
+		return nil, err
+	}
+	return sortedKeys(paths), c.x.readTree(ctx, tree)
 }
 
 func (c *committer) differs(ctx context.Context, tree string) error {
@@ -282,18 +300,26 @@ func (c *committer) merge(ctx context.Context, base, ours, theirs state) (state,
 	return state{mode, oid}, true, err
 }
 
+// hookLimit is how long a hook may take.
+const hookLimit = 10 * time.Minute
+
+var errHookLimit = fmt.Errorf("the hook took longer than %v", hookLimit)
+
 // hook runs one of the repository's hooks, as git commit does: in the top folder,
 // on the index that is about to be committed, with no editor.
 func (c *committer) hook(ctx context.Context, name string, args ...string) error {
 	if c.opts.NoHooks {
 		return nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, hookLimit, errHookLimit)
+	defer cancel()
 	all := append([]string{"hook", "run", "--ignore-missing", name, "--"}, args...)
 	cmd := c.s.r.git.command(ctx, call{args: all})
 	cmd.Env = append(append(append([]string{}, c.s.r.git.env...), c.x.env()...), append([]string{"GIT_EDITOR=:"}, c.who...)...)
 	if name == "post-commit" {
 		cmd.Env = append(append([]string{}, c.s.r.git.env...), "GIT_EDITOR=:")
 	}
+	ownGroup(cmd) // the hook's own children end with it
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

@@ -35,6 +35,8 @@ type Snapshot struct {
 	ignored   nameSet
 	untracked nameSet
 	clean     string // a tree: tracked content as git would add it
+
+	own nameSet // what the run wrote, see Narrow; nil: whatever differs
 }
 
 // meta is what a snapshot's commit says of itself. The lists are blobs of their
