@@ -255,8 +255,8 @@ type setFieldInput struct {
 	Text      string `json:"text" jsonschema:"what it is to say"`
 }
 
-// setField sets a field of a placed part, in every unit, and its value on the
-// board.
+// setField sets a field of a placed part, in every unit, and on the board where the
+// footprint has it.
 func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,15 +279,71 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 		return "", err
 	}
 	notes, err := b.changeDesign(ctx, change{edits: sheets, accept: noNets}, func(brd *pcb.Board) ([]sexpr.Edit, error) {
-		if in.Field != "Value" || !hasFootprint(brd, in.Reference) {
-			return nil, nil
-		}
-		return brd.SetField(in.Reference, in.Field, in.Text)
+		return fieldOnBoard(brd, in)
 	})
 	if err != nil {
 		return "", err
 	}
 	return answer(fmt.Sprintf("Set %s of %s to %q in %s.", in.Field, in.Reference, in.Text, fileList(sheets)), notes), nil
+}
+
+// fieldOnBoard makes the footprint follow, as KiCad's "update board from schematic"
+// does: else DRC finds that part and footprint differ.
+func fieldOnBoard(brd *pcb.Board, in setFieldInput) ([]sexpr.Edit, error) {
+	if !hasFootprint(brd, in.Reference) {
+		return nil, nil
+	}
+	f, err := brd.Find(in.Reference)
+	if err != nil {
+		return nil, err
+	}
+	switch in.Field {
+	case "dnp":
+		return attribute(brd.Name, f, "dnp", in.Text == "yes"), nil
+	case "in_bom":
+		return attribute(brd.Name, f, "exclude_from_bom", in.Text == "no"), nil
+	case "on_board", "Footprint":
+		return nil, nil
+	}
+	if !slices.ContainsFunc(f.Fields, func(have pcb.Field) bool { return have.Name == in.Field }) {
+		return nil, nil
+	}
+	return brd.SetField(in.Reference, in.Field, in.Text)
+}
+
+// attribute puts a word into a footprint's list of attributes, or takes it out.
+// Format: https://dev-docs.kicad.org/en/file-formats/sexpr-intro/#_footprint
+func attribute(file string, f *pcb.Footprint, word string, on bool) []sexpr.Edit {
+	src := f.Node.Doc().Source()
+	attr := f.Node.Get("attr")
+	if !attr.OK() {
+		if !on {
+			return nil
+		}
+		at := f.Node.End() - 1 // the closing parenthesis
+		return []sexpr.Edit{{File: file, Start: at, End: at, New: "\t(attr " + word + ")\n\t"}}
+	}
+	n := 0
+	var at sexpr.Node
+	for ; attr.Arg(n).OK(); n++ {
+		if attr.Arg(n).Text() == word {
+			at = attr.Arg(n)
+		}
+	}
+	switch {
+	case on == at.OK():
+		return nil
+	case on:
+		end := attr.End() - 1
+		return []sexpr.Edit{{File: file, Start: end, End: end, New: " " + word}}
+	case n == 1: // an empty list is none
+		at = attr
+	}
+	start := at.Start()
+	for start > 0 && strings.IndexByte(" \t\r\n", src[start-1]) >= 0 {
+		start--
+	}
+	return []sexpr.Edit{{File: file, Start: start, End: at.End(), Old: string(src[start:at.End()])}}
 }
 
 func fieldEdits(d *sch.Design, in setFieldInput) ([]sexpr.Edit, error) {

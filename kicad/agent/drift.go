@@ -291,7 +291,7 @@ func (b *Bench) fixDocs(ctx context.Context, in fixDocsInput) (string, error) {
 		if _, err := b.apply(ctx, change{edits: edits}); err != nil {
 			return "", err
 		}
-		head = fmt.Sprintf("Repaired %d places in %s. Call %s.", len(ranges), fileList(edits), toolDrift)
+		head = fmt.Sprintf("Repaired %s (%d edits). Call %s.", fileList(edits), len(ranges), toolDrift)
 	}
 	if left := b.papers().compare(d).Mismatches; len(left) > 0 {
 		head += fmt.Sprintf("\n%d differences are left, which need a person or %s:\n%s", len(left), toolEdit, mismatchLines(left))

@@ -52,7 +52,7 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolWrite, "Makes a new document. KiCad files and files that exist are refused.", b.writeFile, writing),
 		add(toolRenameNet, "Renames a net everywhere in one stroke: labels and sheet pins in every sheet, power symbols, and the board. Refused when it would connect or part anything. Documents are not changed.", b.renameNet, writing),
 		add(toolRenameRef, "Gives a part another reference designator, in every sheet and on the board. Documents are not changed.", b.renameReference, writing),
-		add(toolSetField, "Sets a field of a part by its reference: Value, Footprint or another, or a flag (dnp, in_bom, on_board), in every unit; the value on the board as well. Documents are not changed.", b.setField, writing),
+		add(toolSetField, "Sets a field of a part by its reference: Value, Footprint or another, or a flag (dnp, in_bom, on_board), in every unit, and on the board where the footprint has it. Documents are not changed.", b.setField, writing),
 		add(toolERC, "Runs kicad-cli's electrical rules check and compares it with the start of the run. Due after every edit of a KiCad file.", b.checkTool(obligeERC, errNoSheet), reading),
 		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), reading),
 		add(toolDrift, "Compares the documents (bill of materials, pinout, constraints) with the design and with the start of the run. Due after every edit of a KiCad file or a document.", b.checkDrift, reading),
