@@ -100,6 +100,7 @@ func (p plan) impossible() string {
 		case p.field == "Value" && q.value == p.text, p.field == "Footprint" && q.footprint == p.text:
 			return fmt.Sprintf("%s of %s is %s already. Nothing was changed.", p.field, p.ref, p.text)
 		}
+	case fixDocs:
 	}
 	return ""
 }
@@ -182,7 +183,16 @@ func (p plan) what() string {
 	case renameRef:
 		return fmt.Sprintf("Rename %s to %s", p.from, p.to)
 	case setField:
-		return fmt.Sprintf("Set the %s of %s to %s", strings.ToLower(p.field), p.ref, p.text)
+		switch {
+		case p.field == "dnp" && p.text == "yes":
+			return fmt.Sprintf("Mark %s as not to be fitted (DNP)", p.ref)
+		case p.field == "dnp":
+			return fmt.Sprintf("Mark %s as to be fitted", p.ref)
+		case p.field == "Value", p.field == "Footprint":
+			return fmt.Sprintf("Set the %s of %s to %s", strings.ToLower(p.field), p.ref, p.text)
+		}
+		return fmt.Sprintf("Set the field %s of %s to %s", p.field, p.ref, p.text)
+	case fixDocs:
 	}
 	return ""
 }
@@ -208,6 +218,7 @@ func (p plan) files() []string {
 	case setField:
 		q, _ := p.part(p.ref)
 		places = q.places
+	case fixDocs:
 	}
 	return sheetsOf(places)
 }

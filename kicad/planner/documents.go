@@ -18,6 +18,7 @@ func (p plan) searchPattern() string {
 		return refPattern(p.from)
 	case setField:
 		return refPattern(p.ref)
+	case fixDocs:
 	}
 	return "."
 }
@@ -98,7 +99,10 @@ func (p plan) rewrite(text string) string {
 		case renameRef:
 			line = replaceToken(line, p.from, p.to)
 		case setField:
-			line = t.setCell(line, p.ref, p.field, p.text)
+			if p.field != "dnp" { // how a document marks it, fix_docs knows
+				line = t.setCell(line, p.ref, p.field, p.text)
+			}
+		case fixDocs:
 		}
 		b.WriteString(line)
 	}
@@ -141,7 +145,7 @@ func (p plan) leftAlone() (notes []string) {
 		old = plain(p.net().name)
 	case setField:
 		old = p.ref
-	case renameRef:
+	case renameRef, fixDocs:
 	}
 	for _, name := range p.foundDocs() {
 		text, whole := p.document(name)

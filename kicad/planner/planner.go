@@ -145,9 +145,11 @@ func next(req *llm.Request) llm.Message {
 	switch {
 	case len(t.steps) == 0:
 		return p.look()
+	case p.kind == fixDocs:
+		return p.fixDocs()
 	case t.called("finish"):
 		return p.afterFinish()
-	case t.called("run_erc"):
+	case t.called("check_drift"):
 		return p.afterChecks()
 	}
 	if bad, failed := t.failure(); failed {
@@ -156,6 +158,8 @@ func next(req *llm.Request) llm.Message {
 	switch {
 	case t.called("propose_change"):
 		return p.change()
+	case t.called("edit_symbol") && strings.Contains(t.last("edit_symbol").Body(), "nothing was changed"):
+		return refuse(t.last("edit_symbol").Body())
 	case t.called("rename_net"), t.called("rename_reference"), t.called("edit_symbol"):
 		return p.documentsAndChecks()
 	case t.called("edit_file"):
@@ -172,8 +176,12 @@ type plan struct {
 
 // look finds what the request is about.
 func (p plan) look() llm.Message {
-	if p.kind == renameNet {
+	switch p.kind {
+	case fixDocs:
+		return calls("Comparing the documents with the design.", call("check_drift", args{}))
+	case renameNet:
 		return calls("Looking up the nets.", call("list_nets", args{}), call("list_symbols", args{}))
+	case renameRef, setField:
 	}
 	return calls("Looking up the parts.", call("list_symbols", args{}))
 }
@@ -187,7 +195,7 @@ func (p plan) propose() llm.Message {
 	return calls("Proposing the change.",
 		call("propose_change", args{
 			"why": "Requested: " + oneLine(p.talk.request), "what": p.what(),
-			"tasks": []string{p.what(), "bring the documents in line", "run ERC and DRC"}, "files": p.files(),
+			"tasks": []string{p.what(), "bring the documents in line", "run ERC and DRC, and compare the documents"}, "files": p.files(),
 		}),
 		call("validate_change", args{}),
 		call("search", args{"pattern": p.searchPattern(), "glob": "*.md"}),
@@ -204,6 +212,7 @@ func (p plan) change() llm.Message {
 		c = call("rename_reference", args{"from": p.from, "to": p.to})
 	case setField:
 		c = call("edit_symbol", args{"reference": p.ref, "field": p.field, "text": p.text})
+	case fixDocs: // has a way of its own
 	}
 	all := []llm.Call{c}
 	for _, name := range p.foundDocs() {
@@ -221,11 +230,15 @@ func (p plan) documentsAndChecks() llm.Message {
 	if len(all) == 0 {
 		return p.check("No document has to follow. Checking.")
 	}
-	return calls("Bringing the documents in line and checking.", append(all, call("run_erc", args{}), call("run_drc", args{}))...)
+	return calls("Bringing the documents in line and checking.", append(all, checks()...)...)
 }
 
 func (p plan) check(text string) llm.Message {
-	return calls(text, call("run_erc", args{}), call("run_drc", args{}))
+	return calls(text, checks()...)
+}
+
+func checks() []llm.Call {
+	return []llm.Call{call("run_erc", args{}), call("run_drc", args{}), call("check_drift", args{})}
 }
 
 // afterChecks ends the run by what the checks say.
@@ -241,6 +254,15 @@ func (p plan) afterChecks() llm.Message {
 			return refuse(fmt.Sprintf("%s would break the design: %s", p.what(), body))
 		}
 		verdicts = append(verdicts, verdict(firstLine(body)))
+	}
+	if m := p.afterDrift(); m != nil {
+		return *m
+	}
+	if line := firstLine(p.last("check_drift").Body()); strings.Contains(line, "claims compared") {
+		verdicts = append(verdicts, verdict(line))
+	}
+	if p.count("fix_docs") > 0 {
+		verdicts = append(verdicts, strings.TrimSuffix(firstLine(p.last("fix_docs").Body()), ". Call check_drift."))
 	}
 	summary := fmt.Sprintf("%s. %s.", p.what(), strings.Join(verdicts, ". "))
 	return finish("done", strings.Join(append([]string{summary}, p.leftAlone()...), "\n"))

@@ -44,6 +44,25 @@ func TestParse(t *testing.T) {
 		"make the footprint of R1 Resistor_SMD:R_0805":       {},
 		"set footprint of R1 to Resistor_SMD:R_0805":         set("R1", "Footprint", "Resistor_SMD:R_0805"),
 		"set R1 footprint to Resistor_SMD:R_0805":            set("R1", "Footprint", "Resistor_SMD:R_0805"),
+		"set field MPN of R1 to RC0603":                      set("R1", "MPN", "RC0603"),
+		"set the \"Mfr. Part\" field of R1 to \"A B\"":       set("R1", "Mfr. Part", "A B"),
+		"set field value of R1 to 1k":                        set("R1", "Value", "1k"),
+		"set field reference of R1 to R2":                    {},
+		"rename field MPN of R1 to X":                        {},
+		"mark R1 as DNP":                                     set("R1", "dnp", "yes"),
+		"Mark the part R1 DNP.":                              set("R1", "dnp", "yes"),
+		"do not fit R1":                                      set("R1", "dnp", "yes"),
+		"please don't populate R1":                           set("R1", "dnp", "yes"),
+		"fit R1":                                             set("R1", "dnp", "no"),
+		"mark R1 as fitted":                                  set("R1", "dnp", "no"),
+		"fit":                                                {},
+		"do not fit R1 and R2":                               {},
+		"mark R1":                                            {},
+		"check and fix docs":                                 {kind: fixDocs},
+		"Fix the documents.":                                 {kind: fixDocs},
+		"please check the documentation and repair it":       {},
+		"fix docs and delete the board":                      {},
+		"check docs":                                         {},
 		"add a bypass capacitor to U1":                       {},
 		"":                                                   {},
 		"rename":                                             {},
@@ -72,7 +91,7 @@ func TestParse(t *testing.T) {
 
 func TestParse_Properties(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a ", 5000), "\x00\xff", "rename net \"A to B", "''", "rename net '' to B", strings.Repeat("\"", 99)} {
-		if r, err := parse(text); err == nil && (r.from == "" && r.ref == "") {
+		if r, err := parse(text); err == nil && (r.from == "" && r.ref == "" && r.kind != fixDocs) {
 			t.Errorf("%.20q gave %+v", text, r)
 		}
 	}
@@ -214,5 +233,21 @@ func TestNext_UnknownOutcomes(t *testing.T) {
 	}
 	if want := []string{rename.Name + rename.Args}; !cmp.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
+	}
+}
+
+// What is new is told from what was there, and documents are found with any name.
+func TestDriftAnswers(t *testing.T) {
+	const drift = "DRIFT FAIL: 9 claims compared, 2 differ\n" +
+		"New differences, which keep the run from finishing:\n- docs/BOM.md:4: R1 value: x\n- my docs/PIN OUT.md: J1 pin 2 net: y\n" +
+		"3 differences were there before the run:\n- docs/OLD.md:1: R2 value: z\nWorth a look:\n- docs/NOTE.md: x"
+	if got := documentsIn(newIn(drift)); !cmp.Equal(got, []string{"docs/BOM.md", "my docs/PIN OUT.md"}) {
+		t.Errorf("new: %q", got)
+	}
+	if got := documentsIn(drift); !cmp.Equal(got, []string{"docs/BOM.md", "my docs/PIN OUT.md", "docs/OLD.md"}) {
+		t.Errorf("all: %q", got)
+	}
+	if newIn("DRIFT PASS: 9 claims compared") != "" || newIn("") != "" || differs("DRIFT PASS: 9") {
+		t.Error("a clean answer has differences")
 	}
 }

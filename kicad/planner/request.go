@@ -15,6 +15,7 @@ const (
 	renameNet kind = iota + 1
 	renameRef
 	setField
+	fixDocs
 )
 
 // request is one mechanical request.
@@ -22,7 +23,7 @@ type request struct {
 	kind     kind
 	from, to string // names of nets or parts
 	ref      string // setField: the part
-	field    string // setField: Value or Footprint
+	field    string // setField: Value, Footprint, another field, or the flag dnp
 	text     string // setField: what it is to say
 }
 
@@ -31,7 +32,10 @@ const Help = `The built-in planner carries out mechanical requests:
   rename net OLD to NEW
   rename reference R1 to R10       (or: rename R1 to R10)
   set value of R1 to 4k7           (or: set R1 to 4k7)
-  set footprint of R1 to Resistor_SMD:R_0805_2012Metric`
+  set footprint of R1 to Resistor_SMD:R_0805_2012Metric
+  set field MPN of R1 to RC0603FR-074K7L
+  mark R1 as DNP                   (or: do not fit R1; and back: fit R1)
+  check and fix docs               (repairs the documents by the design)`
 
 // A NotUnderstoodError is a request that the planner has no rule for.
 type NotUnderstoodError struct{ Request string }
@@ -49,6 +53,12 @@ func parse(text string) (request, error) {
 	for len(words) > 0 && words[0].is("please", "kindly", "now", "can", "could", "you", "just") {
 		words = words[1:]
 	}
+	if wantsDocs(words) {
+		return request{kind: fixDocs}, nil
+	}
+	if r, ok := fitting(words); ok {
+		return r, nil
+	}
 	if len(words) < 3 {
 		return request{}, fail
 	}
@@ -59,6 +69,9 @@ func parse(text string) (request, error) {
 	left, right, ok := split(words[1:])
 	if !ok {
 		return request{}, fail
+	}
+	if field, ref, ok := fieldOf(left); ok && verb.is("set", "change", "make") {
+		return request{kind: setField, ref: ref, field: field, text: right}, nil
 	}
 	subject, what, ok := about(left)
 	if !ok {

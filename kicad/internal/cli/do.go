@@ -41,8 +41,8 @@ func newDo(a *app) *cobra.Command {
 		Use:   "do REQUEST",
 		Short: "Carry out a request on the project, verified, as one commit",
 		Long: `Carries out a request in words: a model reads the design and edits its files through tools, kicad-cli judges every edit,
-and the run may end as done only when ERC and DRC have run after the last edit and found nothing that was not there
-before. Then it is one git commit. A request that would break the design is refused. A run that is refused or fails
+and the run may end as done only when ERC, DRC and the comparison of the documents have run after the last edit and found
+nothing that was not there before. Then it is one git commit. A request that would break the design is refused. A run that is refused or fails
 leaves the tree as it was, byte for byte; what a failed run had changed is kept as a git stash.
 
 Without a key and without --model the built-in planner is the model. It needs no account and no network, and carries out
@@ -50,6 +50,9 @@ mechanical requests:
 
   rename net OLD to NEW             set value of R1 to 4k7
   rename reference R1 to R10        set footprint of R1 to Resistor_SMD:R_0805_2012Metric
+  mark R1 as DNP (or: do not fit R1; fit R1)
+  set field MPN of R1 to RC0603FR-074K7L
+  check and fix docs                repairs the documents by the design
 
 JSON keys: run, outcome, path, detail, model, request, dry_run, commit, files [], stat [path, added, deleted],
 verification [], warnings [], turns, usage, preserved, restored, summary, transcript, exit_code.`,
@@ -219,7 +222,7 @@ func (s *session) close() {
 // preflight is a refusal to begin, with its remedies.
 func preflight(err error) error {
 	if p, ok := errors.AsType[*workspace.PreflightError](err); ok {
-		return cannot(fmt.Errorf("%s %s", p.Reason, p.Why), p.Remedies...)
+		return cannot(fmt.Errorf("%s: %s", strings.TrimRight(p.Reason, "."), p.Why), p.Remedies...)
 	}
 	if e, ok := errors.AsType[*workspace.Error](err); ok && e.Advice != "" {
 		return cannot(err, e.Advice)

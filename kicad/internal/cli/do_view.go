@@ -7,6 +7,7 @@ import (
 
 	fiducial "github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // view shows a run as it goes on. It is the event sink of the engine.
@@ -61,7 +62,11 @@ func (v *view) Emit(ev fiducial.Event) {
 		v.toolFinished(d)
 	case fiducial.Warning:
 		v.u.Warn("%s", d.Text)
-	case fiducial.RunStarted, fiducial.GenerationCommitted, fiducial.Steered, fiducial.NoticeAdded, fiducial.StreamEvent,
+	case fiducial.StreamEvent:
+		if f, ok := d.Event.(llm.Failover); ok {
+			v.u.Line("%s refuses for now; %s goes on", ui.CleanLine(f.From.Name), ui.CleanLine(f.To.Name))
+		}
+	case fiducial.RunStarted, fiducial.GenerationCommitted, fiducial.Steered, fiducial.NoticeAdded,
 		fiducial.CacheMiss, fiducial.PruneEvaluated, fiducial.RunFinished:
 	}
 }
@@ -74,6 +79,7 @@ func (v *view) toolFinished(d fiducial.ToolFinished) {
 		}
 	}
 	first, _, _ := strings.Cut(d.Result.Body(), "\n")
+	first, _, _ = strings.Cut(first, " (kicad-cli") // the command is in the transcript
 	mark := ""
 	if d.Result.IsError() {
 		mark = " [" + string(d.Result.Status) + "]"

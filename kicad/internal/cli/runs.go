@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/fiducial-dev/fiducial/journal/sqlite"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/task/workspace"
 )
 
 // Running is what the list calls a run without an outcome that somebody holds.
@@ -165,12 +167,45 @@ func (a *app) past(ctx context.Context, top string) (list []pastRun, trouble []s
 	if err != nil {
 		trouble = append(trouble, fmt.Sprintf("the journal cannot be read, so runs that go on look like interrupted ones: %v", err))
 	}
+	left := sync.OnceValues(func() ([]workspace.Leftover, error) { return a.leftovers(ctx, top) })
 	for _, r := range byID {
 		r.conclude(known)
+		if r.State == string(runs.Interrupted) || r.State == string(runs.Paused) {
+			if err := r.canGoOn(left); err != nil {
+				r.Trouble = append(r.Trouble, fmt.Sprintf("whether it can go on is not known: %v", err))
+			}
+		}
 		list = append(list, *r)
 	}
 	slices.SortFunc(list, func(a, b pastRun) int { return cmp.Compare(b.ID, a.ID) })
 	return list, trouble, nil
+}
+
+// leftovers are the runs whose snapshot still exists: only they can go on.
+func (a *app) leftovers(ctx context.Context, top string) ([]workspace.Leftover, error) {
+	repo, err := workspace.Open(ctx, top, workspace.Options{Exclude: excluded, Env: a.Environ})
+	if err != nil {
+		return nil, err
+	}
+	return repo.Leftovers(ctx)
+}
+
+// canGoOn takes back the advice to go on with a run whose snapshot is gone: then its tree was put back.
+func (r *pastRun) canGoOn(leftovers func() ([]workspace.Leftover, error)) error {
+	left, err := leftovers()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(left, func(l workspace.Leftover) bool { return l.Run == r.ID })
+	switch {
+	case i < 0 && r.Preserved != "":
+		r.Next = "the tree was put back; its changes are kept: git stash apply " + short7(r.Preserved)
+	case i < 0:
+		r.Next = "its snapshot is gone, so there is nothing to go on with; ask for the same again"
+	case left[i].Elsewhere != "":
+		r.Next = "it belongs to another working tree: " + left[i].Elsewhere
+	}
+	return nil
 }
 
 // joinJournal adds what the journal says, and the runs that only it knows. known is false when there is none.
