@@ -4,7 +4,8 @@ import "strings"
 
 // FromEnv picks the values that an environment ("NAME=value" lines, as os.Environ
 // gives them) holds under a name that means a secret: one that holds TOKEN, SECRET,
-// PASSWORD, PASSWD, PASSPHRASE or CREDENTIAL, or a word that ends in KEY or KEYS.
+// PASSWORD, PASSWD, PASSPHRASE or CREDENTIAL, or a word KEY, KEYS, APIKEY and the like,
+// not any word that ends so, such as MONKEY.
 // Values shorter than MinLength and plain numbers (MAX_TOKENS=16384000) are left out.
 func FromEnv(environ []string) []string {
 	var values []string
@@ -25,8 +26,14 @@ func secretName(name string) bool {
 		}
 	}
 	for w := range strings.SplitSeq(name, "_") {
-		if strings.HasSuffix(w, "KEY") || strings.HasSuffix(w, "KEYS") {
+		w = strings.TrimSuffix(w, "S")
+		if w == "KEY" {
 			return true
+		}
+		for _, kind := range []string{"API", "ACCESS", "AUTH", "PRIVATE", "SIGNING", "ENCRYPTION"} {
+			if strings.HasSuffix(w, kind+"KEY") {
+				return true
+			}
 		}
 	}
 	return false

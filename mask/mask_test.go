@@ -146,7 +146,7 @@ func TestFromEnv(t *testing.T) {
 	t.Parallel()
 	got := strings.Join(mask.FromEnv([]string{
 		"ANTHROPIC_API_KEY=aaaaaaaa", "MYAPIKEY=bbbbbbbb", "GH_TOKEN=cccccccc", "DB_PASSWORD=d=dddddd", "client_secret=eeeeeeee", "AWS_CREDENTIALS=ffffffff",
-		"PATH=/usr/bin:/bin", "KEYBOARD=qwertyuiop", "MAX_TOKENS=123456789", "SHORT_KEY=1234567", "EMPTY_TOKEN=", "junk", "PWD=/home/ada/x",
+		"PATH=/usr/bin:/bin", "KEYBOARD=qwertyuiop", "MONKEY=4k7_1percent", "MAX_TOKENS=123456789", "SHORT_KEY=1234567", "EMPTY_TOKEN=", "junk", "PWD=/home/ada/x",
 	}), " ")
 	if want := "aaaaaaaa bbbbbbbb cccccccc d=dddddd eeeeeeee ffffffff"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,7 +148,8 @@ func TestCommitHooks(t *testing.T) {
 	if r.index() != index || r.git("rev-list", "--count", "HEAD") != "1\n" {
 		t.Error("a refused commit left traces")
 	}
-	// A hook may stage more, and change the message.
+	// What a hook stages was verified by nobody: it is named, left in the tree, and
+	// not committed. The message is the hooks' to change.
 	r.hook("pre-commit", "echo formatted > a && echo more > b && git add a b\n")
 	r.hook("commit-msg", "echo 'Signed: hook' >> \"$1\"\n")
 	r.hook("post-commit", "git rev-parse HEAD > .git/seen\n")
@@ -155,8 +157,11 @@ func TestCommitHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := r.git("show", "HEAD:a") + r.git("show", "HEAD:b") + r.git("status", "--porcelain"); out != "formatted\nmore\n" {
+	if out := r.git("show", "HEAD:a") + r.read("a") + r.read("b"); out != "run\nformatted\nmore\n" {
 		t.Errorf("got %q", out)
+	}
+	if !slices.Equal(got.HookStaged, []string{"a", "b"}) || !slices.Equal(got.Paths, []string{"a"}) {
+		t.Errorf("the hook staged %q, the commit holds %q", got.HookStaged, got.Paths)
 	}
 	if out := r.git("log", "-1", "--format=%B"); !strings.Contains(out, "Signed: hook") {
 		t.Errorf("message %q", out)
