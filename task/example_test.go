@@ -86,7 +86,7 @@ func ExampleRun() {
 	fmt.Println(git("log", "-1", "--format=%s / %b"))
 	// Output:
 	// done 2 [poem.txt]
-	// write a haiku / Three lines.
+	// write a haiku /   Three lines.
 	//
 	// Verified:
 	// - three lines

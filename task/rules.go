@@ -41,6 +41,7 @@ const (
 	PathCancelled   Path = "cancelled"
 	PathInternal    Path = "internal-error"
 	PathForeignHead Path = "foreign-commit"
+	PathForeignEdit Path = "foreign-edit"
 )
 
 // RulesConfig sets [Rules] up. Every field may be zero.

@@ -33,6 +33,17 @@ type Domain interface {
 	Close() error
 }
 
+// A Recorder is a [Domain] that knows what it wrote. What else changes in the tree
+// while its run goes on is somebody else's, and is neither committed nor put back.
+type Recorder interface {
+	// Wrote are the files that the run wrote, relative to the top and with slashes,
+	// also those that it took back. Complete is false when there may be others.
+	Wrote() (paths []string, complete bool)
+
+	// Overwritten are those of them that do not hold what the run wrote last.
+	Overwritten() []string
+}
+
 // A Session is what a domain may use of its run.
 type Session struct {
 	Run      string
@@ -162,6 +173,8 @@ func begin(ctx context.Context, cfg Config, snapshot func() (*workspace.Snapshot
 }
 
 type runner struct {
+	foreignTold bool // the warning about files of others was given
+
 	cfg     Config
 	snap    *workspace.Snapshot
 	rules   *Rules
@@ -192,11 +205,11 @@ func (r *runner) run(ctx context.Context) *Result {
 	case res.Path == PathDone && r.cfg.DryRun:
 		r.dry(last)
 	case res.Path == PathDone:
-		r.commit(last, session)
+		r.commit(ctx, last, session)
 	case res.Path == PathRefused:
 		res.Outcome = Refused
 		r.cfg.Event("run-refused", map[string]any{"detail": res.Detail})
-		r.restore(last)
+		r.putBack(last)
 	default:
 		r.failed(last)
 	}

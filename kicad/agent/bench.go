@@ -35,8 +35,9 @@ type Bench struct {
 	// that no reader sees half an edit; tools that read, and checks, share it.
 	mu       sync.RWMutex
 	proposal *proposal
-	pending  []*edit  // of the edit that is under way
-	changes  []string // the electrical differences of the run's edits, in order
+	pending  []*edit           // of the edit that is under way
+	written  map[string]digest // what the run wrote last, by path
+	changes  []string          // the electrical differences of the run's edits, in order
 
 	// checks guards the last results, which two checks may write side by side.
 	checks   sync.Mutex
@@ -164,6 +165,17 @@ func clean(name string) (string, error) {
 	return slashed, nil
 }
 
+// writable keeps tools from what makes other programs run: git's own settings,
+// hooks, editors' and servers' folders all begin with a dot.
+func writable(name string) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") {
+			return &PathError{Path: name, Reason: "files and folders whose names begin with a dot are settings of programs, and not for tools to write"}
+		}
+	}
+	return nil
+}
+
 // resolve follows the links in a path that [clean] passed: a link inside the
 // repository may lead to what clean keeps tools from. What does not exist yet is
 // resolved as far as it does.
@@ -207,6 +219,10 @@ func (b *Bench) within(name string) (string, error) {
 func (b *Bench) read(name string) ([]byte, error) {
 	if _, err := b.resolve(name); err != nil {
 		return nil, err
+	}
+	info, err := b.root.Stat(filepath.FromSlash(name))
+	if err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, &PathError{Path: name, Reason: "it is no regular file"}
 	}
 	data, err := b.root.ReadFile(filepath.FromSlash(name))
 	if err != nil {

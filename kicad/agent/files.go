@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/tool"
 )
 
@@ -198,6 +200,9 @@ func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
 	if err := plainText("content", in.Content); err != nil {
 		return "", err
 	}
+	if err := writable(name); err != nil {
+		return "", badPath(err)
+	}
 	switch kindOf(name) {
 	case sheet, board, config:
 		return "", tool.Errorf(tool.InvalidArgument, "%s is a KiCad file; write_file makes documents only, and KiCad draws its own files", name)
@@ -226,6 +231,9 @@ func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
 func plainText(field, text string) error {
 	if strings.ContainsRune(text, utf8.RuneError) || !utf8.ValidString(text) {
 		return tool.Errorf(tool.InvalidArgument, "%s holds U+FFFD, the mark of a character that was lost on the way; nothing was written, send the text again", field)
+	}
+	if strings.Contains(text, mask.Mask) {
+		return tool.Errorf(tool.InvalidArgument, "%s holds %s, which stands for a secret that was taken out; nothing was written", field, mask.Mask)
 	}
 	return nil
 }
@@ -261,6 +269,9 @@ func (b *Bench) writeWhole(name string, data []byte, mode fs.FileMode) (err erro
 	}
 	if err == nil {
 		err = b.root.Rename(temp, name)
+	}
+	if err == nil {
+		b.note(name, sha256.Sum256(data))
 	}
 	return err
 }

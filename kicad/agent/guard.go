@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +47,16 @@ func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
 		}
 		return nil, badPath(err)
 	}
+	if err := writable(name); err != nil {
+		return nil, badPath(err)
+	}
 	info, err := b.root.Lstat(filepath.FromSlash(name))
 	if err != nil {
 		return nil, badPath(pathError(name, err))
 	}
 	switch {
+	case info.Mode().Perm()&0o111 != 0 && kindOf(name) == other:
+		return nil, badPath(&PathError{Path: name, Reason: "it is a program; tools write design files and documents"})
 	case !info.Mode().IsRegular():
 		return nil, badPath(&PathError{Path: name, Reason: "it is no regular file"})
 	case info.Mode().Perm()&0o200 == 0:
@@ -86,10 +92,26 @@ func (b *Bench) undo(e *edit) error {
 	if !e.fresh {
 		return b.put(e, e.old)
 	}
-	if err := b.root.Remove(filepath.FromSlash(e.name)); !errors.Is(err, fs.ErrNotExist) {
+	if err := b.root.Remove(filepath.FromSlash(e.name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	b.note(filepath.FromSlash(e.name), digest{})
 	return nil
+}
+
+// unchanged fails when a file is not what it is believed to be: somebody else has
+// it in hand, and what he saved must not be written over.
+func (b *Bench) unchanged(e *edit, believed []byte) error {
+	now, err := b.root.ReadFile(filepath.FromSlash(e.name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && (e.fresh || len(believed) == 0):
+		return nil
+	case err != nil:
+		return err
+	case bytes.Equal(now, believed):
+		return nil
+	}
+	return &PathError{Path: e.name, Reason: "somebody else changed it meanwhile; it was left as it is"}
 }
 
 // lint finds what kicad-cli passes over in silence.
@@ -166,7 +188,11 @@ func lintLines(fs []lint.Finding) string {
 // write writes all files or none.
 func (b *Bench) write(edits []*edit) error {
 	for i, e := range edits {
-		if err := b.put(e, e.new); err != nil {
+		err := b.unchanged(e, e.old)
+		if err == nil {
+			err = b.put(e, e.new)
+		}
+		if err != nil {
 			failed := tool.Errorf(tool.Failed, "%s was not written: %w; nothing was changed", e.name, err)
 			if back := b.putBack(edits[:i]); back != nil {
 				return errors.Join(failed, back)
@@ -182,7 +208,11 @@ func (b *Bench) write(edits []*edit) error {
 func (b *Bench) putBack(edits []*edit) error {
 	var errs []error
 	for _, e := range edits {
-		if err := b.undo(e); err != nil {
+		err := b.unchanged(e, e.new)
+		if err == nil {
+			err = b.undo(e)
+		}
+		if err != nil {
 			b.touched(e.name)
 			errs = append(errs, tool.Errorf(tool.Failed, "%s could not be put back: %w; it holds the edit still and counts as touched", e.name, err))
 		}

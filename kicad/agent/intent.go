@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +24,7 @@ type intended struct {
 	Mode fs.FileMode `json:"mode"`
 	Old  []byte      `json:"old"`
 	New  bool        `json:"new,omitempty"` // there was none
+	Sum  string      `json:"sum"`           // SHA-256 of what was to be written, in hex
 }
 
 func (b *Bench) intentFile() string {
@@ -44,7 +48,7 @@ func (b *Bench) intend(edits []*edit) (done func() error, err error) {
 	}
 	var in intent
 	for _, e := range b.pending {
-		in.Files = append(in.Files, intended{e.name, e.mode, e.old, e.fresh})
+		in.Files = append(in.Files, intended{e.name, e.mode, e.old, e.fresh, sumOf(e.new)})
 	}
 	data, err := json.Marshal(in)
 	if err == nil {
@@ -58,6 +62,11 @@ func (b *Bench) intend(edits []*edit) (done func() error, err error) {
 		return nil, fmt.Errorf("what the files held could not be stored: %w", err)
 	}
 	return done, nil
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // takeBack puts back what an edit had written that a kill cut off.
@@ -77,6 +86,15 @@ func (b *Bench) takeBack() error {
 		name, err := clean(f.Name)
 		if err != nil {
 			return err
+		}
+		now, err := b.root.ReadFile(filepath.FromSlash(name))
+		if errors.Is(err, fs.ErrNotExist) && f.New || err == nil && bytes.Equal(now, f.Old) && !f.New {
+			continue // it was not written yet
+		}
+		if err == nil && sumOf(now) != f.Sum { // somebody has edited it since
+			b.session.Event("edit-left", map[string]any{"file": name})
+			b.touched(name)
+			continue
 		}
 		if err := b.undo(&edit{name: name, old: f.Old, mode: f.Mode.Perm(), fresh: f.New}); err != nil {
 			return fmt.Errorf("%s could not be put back: %w", name, err)
