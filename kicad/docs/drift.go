@@ -168,7 +168,7 @@ func (c *checker) empty() {
 		}
 	}
 	if rows > 0 {
-		c.note(Mismatch{Kind: Gone, Claim: fmt.Sprintf("%d rows of parts or pins", rows), Actual: "the schematic has no symbol yet"})
+		c.note(Mismatch{Kind: Gone, Claim: fmt.Sprintf("%s of parts or pins", rowsOf(rows)), Actual: "the schematic has no symbol yet"})
 	}
 }
 
@@ -401,4 +401,11 @@ func (c *checker) counts(refs []string) (all, fitted int) {
 		}
 	}
 	return all, fitted
+}
+
+func rowsOf(n int) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,14 +104,15 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
 	}
 	u := ui.New(ui.Options{Out: a.Err})
-	u.Line("fiducial: %s", strings.TrimSpace(f.err.Error()))
+	text := inWords(f.err)
+	u.Line("fiducial: %s", text)
 	for i, r := range f.remedies {
 		u.Line("  %d. %s", i+1, r)
 	}
 	_ = u.Close() // there is nobody left to tell
 	if a.json {
 		o := ui.New(ui.Options{Out: a.Out, JSON: true})
-		_ = o.Object(failureJSON{Error: f.err.Error(), Remedies: f.remedies, ExitCode: f.code})
+		_ = o.Object(failureJSON{Error: text, Remedies: f.remedies, ExitCode: f.code})
 	}
 	return f.code
 }
@@ -146,8 +148,7 @@ func (a *app) newUI() *ui.UI {
 func (a *app) runner() (*kicadcli.Runner, error) {
 	r, err := kicadcli.New(kicadcli.Options{Path: a.kicadCLI, Limit: a.limit})
 	if kicadcli.IsKind(err, kicadcli.NotFound) {
-		return nil, cannot(err, "install KiCad 9 with its command line tools, see https://www.kicad.org/download/",
-			"or name the kicad-cli that is there: --kicad-cli PATH")
+		return nil, a.noKiCad()
 	}
 	if err != nil {
 		return nil, cannot(err)
@@ -169,6 +170,9 @@ func (a *app) place() (place, error) {
 		dir = filepath.Join(a.Dir, dir)
 	}
 	dir, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return place{}, cannot(fmt.Errorf("--repo: there is no folder %s", a.repo), "name a folder that exists")
+	}
 	if err != nil {
 		return place{}, cannot(fmt.Errorf("--repo: %w", err), "name a folder that exists")
 	}
@@ -220,6 +224,8 @@ func (a *app) find(p place) (*project.Project, error) {
 	}
 	switch e.Kind {
 	case project.Ambiguous:
+		short := *e
+		short.Detail = fmt.Sprintf("there are %d projects; name the one that is meant: %s", len(e.Choices), listed(e.Choices))
 		var remedies []string
 		for _, c := range e.Choices {
 			if name, err := filepath.Rel(p.dir, p.abs(c)); err == nil {
@@ -227,8 +233,13 @@ func (a *app) find(p place) (*project.Project, error) {
 			}
 			remedies = append(remedies, "--project "+c)
 		}
-		return nil, cannot(err, remedies...)
+		return nil, cannot(&short, remedies[:min(maxListed, len(remedies))]...)
 	case project.NotFound:
+		if a.project != "" && errors.Is(err, fs.ErrNotExist) {
+			short := *e
+			short.Err = nil // it names a system call
+			return nil, cannot(&short, "name a file that is there, relative to --repo", "leave --project out: fiducial looks for the project itself")
+		}
 		return nil, cannot(err, "name the folder of the project: --repo DIR")
 	case project.Legacy, project.Case, project.Unusable:
 	}

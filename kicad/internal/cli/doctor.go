@@ -131,11 +131,12 @@ func (a *app) examineGit(ctx context.Context) symptom {
 
 func (a *app) examineKiCad(ctx context.Context) []symptom {
 	s := symptom{Name: "kicad-cli", State: stateFail}
-	const install = "install KiCad 9 with its command line tools, see https://www.kicad.org/download/"
 	r, err := a.runner()
 	if err != nil {
 		s.Detail = err.Error()
-		s.Remedies = []string{install, "or name the kicad-cli that is there: --kicad-cli PATH"}
+		if f, ok := errors.AsType[*failure](err); ok {
+			s.Remedies = f.remedies
+		}
 		return []symptom{s}
 	}
 	defer func() { _ = r.Close() }()
@@ -143,11 +144,14 @@ func (a *app) examineKiCad(ctx context.Context) []symptom {
 	switch {
 	case kicadcli.IsKind(err, kicadcli.TooOld):
 		s.Detail = fmt.Sprintf("version %s at %s cannot check designs (8 or newer can)", v.Text, r.Path())
-		s.Remedies = []string{install}
+		s.Remedies = []string{installKiCad}
 		return []symptom{s}
 	case err != nil:
 		s.Detail = fmt.Sprintf("%s does not answer: %v", r.Path(), err)
-		s.Remedies = []string{"run it by hand: " + r.Path() + " version", install}
+		if why := unusable(ctx, r); why != "" {
+			s.Detail = why
+		}
+		s.Remedies = []string{"run it by hand: " + r.Path() + " version", installKiCad}
 		return []symptom{s}
 	}
 	s.State, s.Detail = stateOK, fmt.Sprintf("version %s at %s", v.Text, r.Path())
@@ -270,7 +274,7 @@ func (a *app) examineKeys() []symptom {
 	if len(list) == 0 {
 		list = append(list, symptom{
 			Name: "key", State: stateNone, Detail: "no provider key is set; the built-in planner does mechanical requests",
-			Remedies: []string{"for free requests set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"},
+			Remedies: []string{"for requests in your own words set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY"},
 		})
 	}
 	return append(list, a.examineModel())

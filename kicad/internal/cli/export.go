@@ -46,9 +46,10 @@ type exportFlags struct {
 func newExportBOM(a *app) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "bom",
+		Use:   "bom --supplier SUPPLIER -o FILE",
 		Short: "Write a bill of materials that a supplier takes",
-		Long: `Writes a bill of materials as CSV, in the columns that a supplier's page reads, from the design and its documents.
+		Long: `Writes a bill of materials as CSV, in the columns that a supplier's page reads, from the design and its documents. The
+supplier (--supplier) and the file (-o) must be named.
 
 The part number comes from a field of the symbol (MPN, or LCSC for JLCPCB), else from the tables of parts in the
 documents. A part is left out, and named with the reason, when nobody has confirmed what to order: no part number, one
@@ -66,13 +67,16 @@ JSON keys: project {name, dir, schematic, board}, supplier, file, lines, parts, 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.exportBOM(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&f.supplier, "supplier", "", "jlcpcb, digikey or mouser")
-	cmd.Flags().StringVarP(&f.out, "output", "o", "", "the file to write; - is stdout")
+	cmd.Flags().StringVar(&f.supplier, "supplier", "", "required: jlcpcb, digikey or mouser")
+	cmd.Flags().StringVarP(&f.out, "output", "o", "", "required: the file to write; - is stdout")
 	cmd.Flags().IntVar(&f.boards, "boards", 1, "for how many boards; JLCPCB counts itself")
 	return cmd
 }
 
 func (a *app) exportBOM(ctx context.Context, f exportFlags) error {
+	if f.supplier == "" {
+		return cannot(errors.New("--supplier is missing: each supplier reads columns of its own"), "give --supplier jlcpcb, digikey or mouser")
+	}
 	supplier, err := docs.ParseSupplier(f.supplier)
 	switch {
 	case err != nil:
@@ -111,14 +115,11 @@ func (a *app) exportBOM(ctx context.Context, f exportFlags) error {
 	}
 	t := tree{top: p.top, proj: proj}
 	if s := lookAtSheets(ctx, r, t); len(s.bad) > 0 {
-		return cannot(fmt.Errorf("the schematic can be read in part only: %s", s.bad[0]), "mend it first; fiducial check says what is wrong")
+		return unread(ctx, r, fmt.Errorf("the schematic can be read in part only: %s", s.bad[0]))
 	}
 	d, err := loadDesign(ctx, r, t)
 	if err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return cannot(err, "mend the schematic first; fiducial check says what is wrong")
+		return unread(ctx, r, err)
 	}
 	order := docs.NewOrder(supplier, d, readPapers(t).documents, f.boards)
 	if err := a.writeOrder(f.out, order); err != nil {

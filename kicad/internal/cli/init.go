@@ -133,17 +133,14 @@ func (a *app) makeDocs(ctx context.Context, opts docs.InitOptions) error {
 // planInit looks at everything that init goes by.
 func planInit(ctx context.Context, r *kicadcli.Runner, t tree, opts docs.InitOptions) ([]docs.Step, error) {
 	if s := lookAtSheets(ctx, r, t); len(s.bad) > 0 {
-		return nil, cannot(fmt.Errorf("the schematic can be read in part only: %s", s.bad[0]), "mend it first; fiducial check says what is wrong")
+		return nil, unread(ctx, r, fmt.Errorf("the schematic can be read in part only: %s", s.bad[0]))
 	}
 	d, err := loadDesign(ctx, r, t)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		if why := whyNotLoaded(ctx, r, t, []string{t.proj.Root}); why != "" {
 			err = errors.New(why)
 		}
-		return nil, cannot(err, "mend the schematic first; fiducial check says what is wrong")
+		return nil, unread(ctx, r, err)
 	}
 	var board *pcb.Board
 	if t.proj.PCB != "" {
@@ -229,5 +226,9 @@ func reportInit(u *ui.UI, proj *project.Project, steps []docs.Step, written int)
 		u.Heading("%s: nothing to do", proj.Name)
 		return
 	}
-	u.Heading("%s: %s written; commit them", proj.Name, count(written, "file"))
+	them := "them"
+	if written == 1 {
+		them = "it"
+	}
+	u.Heading("%s: %s written; commit %s", proj.Name, count(written, "file"), them)
 }

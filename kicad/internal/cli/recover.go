@@ -188,9 +188,9 @@ func pickKept(kept []keptWork, which string) (keptWork, error) {
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) > 1 && which == "":
-		return keptWork{}, cannot(errors.New("there is work of several runs"), "name one: "+strings.Join(ids, ", "))
+		return keptWork{}, cannot(errors.New("there is work of several runs"), "name one: "+listed(ids))
 	case len(fit) > 1:
-		return keptWork{}, cannot(fmt.Errorf("%q may be any of %s", which, strings.Join(ids, ", ")))
+		return keptWork{}, mayBe(which, ids)
 	}
 	return keptWork{}, cannot(fmt.Errorf("nothing is kept of a run %q", which), "see fiducial recover, or git stash list")
 }

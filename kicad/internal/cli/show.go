@@ -94,7 +94,7 @@ func pick(list []pastRun, which string) (pastRun, error) {
 		ids = append(ids, r.ID)
 	}
 	if len(ids) > 0 {
-		return pastRun{}, cannot(fmt.Errorf("%q may be any of %s", which, strings.Join(ids, ", ")))
+		return pastRun{}, mayBe(which, ids)
 	}
 	return pastRun{}, cannot(fmt.Errorf("there is no run %q here", which), "see fiducial runs")
 }

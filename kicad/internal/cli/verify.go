@@ -68,6 +68,9 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts,
 	if err := ctx.Err(); err != nil {
 		return v, context.Cause(ctx)
 	}
+	if v.unusable(ctx, r) {
+		return v, nil
+	}
 	// A design that was read in part has no verdict: neither ERC nor the parity half of DRC saw all of it.
 	if reason := strings.Join(v.sheets.bad, "; "); reason != "" {
 		for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
@@ -85,6 +88,33 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts,
 	return v, nil
 }
 
+// unusable says of every check that kicad-cli did not work, where that is so: then nothing is known of the schematic.
+func (v *verdicts) unusable(ctx context.Context, r *kicadcli.Runner) bool {
+	suspect := len(v.sheets.bad) > 0
+	for _, c := range []*ruleJSON{v.drift, v.constraints} {
+		suspect = suspect || c != nil && c.Status == string(kicadcli.NotRun)
+	}
+	if !suspect {
+		return false
+	}
+	why := unusable(ctx, r)
+	if why == "" {
+		return false
+	}
+	v.sheets = sheets{}
+	for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
+		if c != nil {
+			c.Status, c.Reason = kicadcli.NotRun, why
+		}
+	}
+	for _, c := range []*ruleJSON{v.drift, v.constraints} {
+		if c != nil {
+			c.Status, c.Reason = string(kicadcli.NotRun), why
+		}
+	}
+	return true
+}
+
 // explain puts the reason into words where a check did not run.
 func explain(ctx context.Context, r *kicadcli.Runner, t tree, v kicadcli.Verdict, err error) *kicadcli.Verdict {
 	e, ok := errors.AsType[*kicadcli.Error](err)
@@ -94,10 +124,12 @@ func explain(ctx context.Context, r *kicadcli.Runner, t tree, v kicadcli.Verdict
 	v.Reason = words(e)
 	switch e.Kind {
 	case kicadcli.NotLoaded, kicadcli.Crashed, kicadcli.BadOutput, kicadcli.NoReport:
-		_, err := r.Version(ctx)
-		if old, ok := errors.AsType[*kicadcli.Error](err); ok && old.Kind == kicadcli.TooOld {
-			v.Reason = old.Detail
+		if why := unusable(ctx, r); why != "" {
+			v.Reason = why
 			return &v
+		}
+		if e.Kind == kicadcli.BadOutput && e.ExitCode != 0 {
+			v.Reason += fmt.Sprintf(" (exit code %d of %s)", e.ExitCode, r.Path())
 		}
 	case kicadcli.Timeout:
 		v.Reason += "; give it longer with --kicad-limit, or look whether kicad-cli hangs"
