@@ -119,7 +119,7 @@ func (c comparison) run(ctx context.Context, out *checkJSON) error {
 	if err := errors.Join(err, was.err); err != nil {
 		return err
 	}
-	out.Notices = append(out.Notices, now.sheets.notices...)
+	out.Notices = append(out.Notices, tellProblems(newSince(was.v.sheets.problems, now.sheets.problems))...)
 	for _, check := range []findings.Check{findings.ERC, findings.DRC} {
 		if v := now.of(check); v != nil {
 			out.addRule(v, against(was.v.of(check), v))

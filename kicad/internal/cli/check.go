@@ -147,6 +147,7 @@ func (a *app) check(ctx context.Context, f checkFlags) error {
 	}
 	now := tree{top: p.top, proj: proj}
 	out := newCheckJSON(proj)
+	out.Notices = notices(proj, w)
 	if f.baseline == "" {
 		v, err := verify(ctx, r, now, w)
 		if err != nil {
@@ -178,31 +179,13 @@ func (out *checkJSON) absent(asked []string) {
 func newCheckJSON(proj *project.Project) *checkJSON {
 	return &checkJSON{
 		Project: projectJSON{Name: proj.Name, Dir: proj.Dir, Schematic: proj.Root, Board: proj.PCB},
-		Checks:  []ruleJSON{}, Notices: notices(proj),
+		Checks:  []ruleJSON{}, Notices: []string{},
 	}
-}
-
-// notices are about the project as a whole.
-func notices(proj *project.Project) []string {
-	list := []string{}
-	if proj.Root == "" {
-		list = append(list, "there is no schematic of the name "+proj.Name+", so ERC and parity do not apply")
-	}
-	if proj.PCB == "" {
-		list = append(list, "there is no board of the name "+proj.Name+", so DRC does not apply")
-	}
-	if proj.Pro == "" {
-		list = append(list, "there is no "+proj.Name+".kicad_pro: the rules are KiCad's own, and library tables of the project are ignored")
-	}
-	for _, l := range proj.Locks {
-		list = append(list, l.String()+"; what is not saved yet is not checked")
-	}
-	return list
 }
 
 // add takes the verdicts over, strictly.
 func (out *checkJSON) add(v verdicts) {
-	out.Notices = append(out.Notices, v.sheets.notices...)
+	out.Notices = append(out.Notices, tellProblems(v.sheets.problems)...)
 	for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
 		if c != nil {
 			rule := newRule(c)

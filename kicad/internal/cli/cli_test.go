@@ -20,6 +20,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/internal/cli"
 	"github.com/fiducial-dev/fiducial/kicad/internal/kicadtest"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
+	"github.com/fiducial-dev/fiducial/task/workspace"
 )
 
 func TestMain(m *testing.M) {
@@ -65,6 +66,7 @@ func scripts(t *testing.T, dir string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "board": writeBoard, "divider": divider, "replace": replace, "listing": listing,
 			"waitfor": waitFor, "chop": chop, "nul": nul, "run": writeRun, "journal": writeJournal,
+			"snapshot": takeSnapshot,
 		},
 	})
 }
@@ -181,4 +183,13 @@ func writeJournal(ts *testscript.TestScript, _ bool, args []string) {
 	if args[2] != "held" {
 		ts.Check(l.Release(ctx))
 	}
+}
+
+// takeSnapshot leaves what a killed run leaves in git: snapshot DIR ID.
+func takeSnapshot(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	repo, err := workspace.Open(ctx, ts.MkAbs(args[0]), workspace.Options{})
+	ts.Check(err)
+	_, err = repo.Snapshot(ctx, args[1], time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC))
+	ts.Check(err)
 }

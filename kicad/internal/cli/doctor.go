@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fiducial-dev/fiducial/kicad/internal/models"
+	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/task/workspace"
@@ -57,8 +59,10 @@ func (a *app) doctor(ctx context.Context) error {
 		return err
 	}
 	kicad := a.examineKiCad(ctx)
-	things := append([]symptom{a.examineGo(ctx), a.examineGit(ctx)}, kicad...)
-	things = append(things, a.examineRepository(ctx, p), a.examineProject(p), a.examineJournal(p))
+	things := append(a.examineLeftovers(ctx, p), a.examineGo(ctx), a.examineGit(ctx))
+	unfinished := slices.ContainsFunc(things, func(s symptom) bool { return s.Name == leftoverName })
+	things = append(things, kicad...)
+	things = append(things, a.examineRepository(ctx, p, unfinished), a.examineProject(p), a.examineJournal(p))
 	things = append(things, a.examineKeys()...)
 	ready := true
 	for _, s := range things {
@@ -194,14 +198,62 @@ func (a *app) examineLibraries(path string, major int) symptom {
 	return s
 }
 
-func (a *app) examineRepository(ctx context.Context, p place) symptom {
+// leftoverName is what doctor calls a run that is not over.
+const leftoverName = "run"
+
+// examineLeftovers looks for runs that are not over: whatever else is wrong with the tree comes from them.
+func (a *app) examineLeftovers(ctx context.Context, p place) []symptom {
+	left, err := a.leftovers(ctx, p.top)
+	if err != nil || len(left) == 0 {
+		return nil // a repository that cannot be opened is a symptom of its own
+	}
+	known := map[string]pastRun{}
+	if past, _, err := a.past(ctx, p.top); err == nil {
+		for _, r := range past {
+			known[r.ID] = r
+		}
+	}
+	var list []symptom
+	for _, l := range left {
+		if l.Committed != "" {
+			continue // it ended well; the next run tidies up
+		}
+		s := symptom{Name: leftoverName, State: stateFail}
+		switch r := known[l.Run]; {
+		case l.Elsewhere != "":
+			s.State, s.Detail = stateWarn, fmt.Sprintf("run %s of another working tree, %s, is not over", l.Run, l.Elsewhere)
+			list = append(list, s)
+			continue
+		case r.State == running:
+			s.Detail, s.Remedies = fmt.Sprintf("run %s is going on now", l.Run), []string{"wait for it, or stop it by Ctrl-C where it runs"}
+		case r.State == string(runs.Paused):
+			s.Detail = fmt.Sprintf("run %s of %s is paused", l.Run, stamp(l.At))
+		default:
+			s.Detail = fmt.Sprintf("run %s of %s was interrupted, and its work may stand half done in the files", l.Run, stamp(l.At))
+		}
+		if s.Remedies == nil {
+			s.Remedies = []string{
+				"go on with it: fiducial resume " + l.Run,
+				"or have the tree put back, its changes kept as a stash: fiducial resume " + l.Run + " --give-up",
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// examineRepository looks at the tree. While a run is not over its changes are no reason to commit or stash anything.
+func (a *app) examineRepository(ctx context.Context, p place, unfinished bool) symptom {
 	s := symptom{Name: "repository", State: stateOK, Detail: p.top}
-	repo, err := workspace.Open(ctx, p.dir, workspace.Options{Env: a.Environ, Exclude: []string{"~*.lck"}})
+	repo, err := workspace.Open(ctx, p.dir, workspace.Options{Env: a.Environ, Exclude: excluded})
 	if err == nil {
 		err = repo.Preflight(ctx, false)
 	}
 	if e, ok := errors.AsType[*workspace.PreflightError](err); ok {
 		s.State, s.Detail, s.Remedies = stateFail, e.Reason, e.Remedies
+		if unfinished && e.Check == workspace.CheckClean {
+			s.State, s.Remedies = stateWarn, []string{"see to the run first, which is named above: these changes may be its own"}
+		}
 		return s
 	}
 	if err != nil {
@@ -209,14 +261,6 @@ func (a *app) examineRepository(ctx context.Context, p place) symptom {
 		return s
 	}
 	s.Detail += ", clean"
-	left, err := repo.Leftovers(ctx)
-	if err != nil {
-		s.State, s.Detail = stateWarn, s.Detail+"; "+err.Error()
-	}
-	for _, l := range left {
-		s.State = stateWarn
-		s.Remedies = append(s.Remedies, fmt.Sprintf("run %s of %s has not ended well: fiducial show %s", l.Run, l.At.Format(time.DateTime), l.Run))
-	}
 	return s
 }
 

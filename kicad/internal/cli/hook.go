@@ -379,6 +379,7 @@ func (h hookRun) check(ctx context.Context, r *kicadcli.Runner, proj *project.Pr
 	if err != nil {
 		return nil, err
 	}
+	out.Notices = notices(proj, w)
 	if h.old != "" {
 		err = compareTo(ctx, r, h.old, now, baselineJSON{Revision: "HEAD", Commit: h.head}, w, out)
 	} else {

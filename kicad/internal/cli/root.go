@@ -26,6 +26,14 @@ a network nor git.`,
   fiducial show last                   one run: outcome, files, tokens, summary`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
+	var version bool
+	root.Flags().BoolVar(&version, "version", false, "say which fiducial this is, as the command version does")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if version {
+			return a.tellVersion(cmd.Context(), false)
+		}
+		return cmd.Help()
+	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.repo, "repo", "C", ".", "the folder to work in; the project may be in it, below it or above it")
 	flags.StringVar(&a.project, "project", "", "the project's .kicad_pro, relative to --repo, where there are several")

@@ -68,6 +68,9 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts,
 	if err := ctx.Err(); err != nil {
 		return v, context.Cause(ctx)
 	}
+	if !w.rules() {
+		v.sheets.problems = nil // what documents say has nothing to do with them
+	}
 	if v.unusable(ctx, r) {
 		return v, nil
 	}
@@ -180,9 +183,9 @@ func whyNotLoaded(ctx context.Context, r *kicadcli.Runner, t tree, files []strin
 
 // sheets is what looking at the sheet tree found.
 type sheets struct {
-	files   []string // of the design, relative to its project's folder
-	bad     []string // what kicad-cli passes over, so that its verdict does not count
-	notices []string // what it does not report
+	files    []string      // of the design, relative to its project's folder
+	bad      []string      // what kicad-cli passes over, so that its verdict does not count
+	problems []sch.Problem // what it does not report
 }
 
 func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
@@ -204,7 +207,7 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 		case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
 			s.bad = append(s.bad, p.String())
 		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch:
-			s.notices = append(s.notices, p.String())
+			s.problems = append(s.problems, p)
 		}
 	}
 	if len(s.bad) == 0 {

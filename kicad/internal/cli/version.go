@@ -27,31 +27,33 @@ func newVersion(a *app) *cobra.Command {
 
 JSON keys: version, revision, modified, go, platform, kicad_cli.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := buildVersion()
-			if verbose || a.json {
-				v.KiCad = a.kicadVersion(cmd.Context())
-			}
-			u := a.newUI()
-			if a.json {
-				return u.Object(v)
-			}
-			text := "fiducial " + v.Version
-			if v.Revision != "" {
-				text += " " + v.Revision
-			}
-			if v.Modified {
-				text += " (modified)"
-			}
-			u.Line("%s, %s, %s", text, v.Go, v.Platform)
-			if verbose {
-				u.Line("kicad-cli %s", cmp.Or(v.KiCad, "not found"))
-			}
-			return u.Close()
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.tellVersion(cmd.Context(), verbose) },
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also ask kicad-cli for its version")
 	return cmd
+}
+
+func (a *app) tellVersion(ctx context.Context, verbose bool) error {
+	v := buildVersion()
+	if verbose || a.json {
+		v.KiCad = a.kicadVersion(ctx)
+	}
+	u := a.newUI()
+	if a.json {
+		return u.Object(v)
+	}
+	text := "fiducial " + v.Version
+	if v.Revision != "" {
+		text += " " + v.Revision
+	}
+	if v.Modified {
+		text += " (modified)"
+	}
+	u.Line("%s, %s, %s", text, v.Go, v.Platform)
+	if verbose {
+		u.Line("kicad-cli %s", cmp.Or(v.KiCad, "not found"))
+	}
+	return u.Close()
 }
 
 func buildVersion() versionJSON {
