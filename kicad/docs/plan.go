@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/project"
@@ -53,7 +54,7 @@ func (e *ChangedError) Error() string {
 }
 
 // PlanInit says what is to be written so that the project has its pages and a config. Nothing is written here. A
-// second plan, after the first was carried out, writes nothing. The error is a [*ChangedError], or about a file that
+// second plan, after the first was carried out, writes nothing, and neither does one that finds every document in line. The error is a [*ChangedError], or about a file that
 // cannot be read.
 func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts InitOptions) ([]Step, error) {
 	mine, known := c.Projects[proj.Name]
@@ -97,11 +98,17 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 	next.Projects[proj.Name] = ProjectConfig{Docs: mine.Docs, Generated: hashes}
 	s := Step{File: path.Join(proj.Dir, ConfigName), Text: next.bytes(), State: Make}
 	if have, err := fs.ReadFile(fsys, s.File); err == nil {
-		if s.State = Remake; string(have) == string(s.Text) {
+		if s.State = Remake; string(have) == string(s.Text) || known && !slices.ContainsFunc(steps, Step.Writes) && sameNames(mine.Generated, hashes) {
 			s.State = Unchanged
 		}
 	}
 	return append(steps, s), nil
+}
+
+// sameNames reports whether a config knows the documents that there are. Where others brought them in line with the
+// design its hashes are old; that alone is no reason to touch it, for a run that writes no document leaves a clean tree.
+func sameNames(was, now map[string]string) bool {
+	return slices.Equal(slices.Sorted(maps.Keys(was)), slices.Sorted(maps.Keys(now)))
 }
 
 func stateOf(p Page, have []byte, there bool, was string, opts InitOptions) State {

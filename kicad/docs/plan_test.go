@@ -131,6 +131,19 @@ func TestPlanInit(t *testing.T) {
 		t.Errorf("the changelog was made anew: %q", got)
 	}
 
+	// Others, such as a run, brought the document in line with the design: no document is written, and no hash.
+	fsys["hw/docs/BOM.md"].Data = []byte("three")
+	config := string(fsys["hw/.fiducial.json"].Data)
+	steps, err = plan("three", docs.InitOptions{})
+	want(steps, err, "SPEC.md=keep BOM.md=unchanged CHANGELOG.md=keep .fiducial.json=unchanged")
+	if got := string(fsys["hw/.fiducial.json"].Data); got != config {
+		t.Errorf("the config became %s", got)
+	}
+	// With a document to be made the hashes are brought up to date as well.
+	delete(fsys, "hw/docs/SPEC.md")
+	steps, err = plan("three", docs.InitOptions{})
+	want(steps, err, "SPEC.md=make BOM.md=unchanged CHANGELOG.md=keep .fiducial.json=remake")
+
 	// Two projects in one folder share the config and have folders of their own.
 	other := &project.Project{Name: "q", Dir: "hw", Others: []string{"hw/p.kicad_pro"}}
 	c, err := docs.ReadConfig(fsys, other)
