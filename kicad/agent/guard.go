@@ -55,10 +55,10 @@ func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
 		return nil, badPath(pathError(name, err))
 	}
 	switch {
-	case info.Mode().Perm()&0o111 != 0 && kindOf(name) == other:
-		return nil, badPath(&PathError{Path: name, Reason: "it is a program; tools write design files and documents"})
 	case !info.Mode().IsRegular():
 		return nil, badPath(&PathError{Path: name, Reason: "it is no regular file"})
+	case info.Mode().Perm()&0o111 != 0 && kindOf(name) == other:
+		return nil, badPath(&PathError{Path: name, Reason: "it is a program; tools write design files and documents"})
 	case info.Mode().Perm()&0o200 == 0:
 		return nil, badPath(&PathError{Path: name, Reason: "it is read-only"})
 	}

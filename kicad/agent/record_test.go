@@ -177,14 +177,55 @@ func TestResume_HalfANewFile(t *testing.T) {
 	if err != nil || !e.fresh {
 		t.Fatal(e, err)
 	}
+	e.new = []byte("{}")
 	if _, err := b.intend([]*edit{e}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Bench.put(e, []byte("{}")); err != nil {
+	if err := b.Bench.put(e, e.new); err != nil {
 		t.Fatal(err)
 	}
 	r := b.again()
 	if _, err := os.Stat(r.path("docs/constraints.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
+}
+
+// What a person saved since the kill is not written over by taking the edit back.
+func TestResume_LeavesWhatAPersonSavedSince(t *testing.T) {
+	b := newTable(t, divider())
+	if err := b.base.get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e, err := b.newOrEdit(t.Context(), "docs/constraints.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.new = []byte("{}")
+	if _, err := b.intend([]*edit{e}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Bench.put(e, []byte("a person's")); err != nil {
+		t.Fatal(err)
+	}
+	r := b.again()
+	if got, err := os.ReadFile(r.path("docs/constraints.json")); string(got) != "a person's" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Tools write no settings of programs, no programs, no pipes are read, and no mask
+// is written for a secret.
+func TestWriting_NotWhatProgramsRun(t *testing.T) {
+	files := divider()
+	files[".husky/pre-commit"] = "exit 0\n"
+	files["build.sh"] = "exit 0\n"
+	files["docs/a.md"] = "a\n"
+	b := newTable(t, files)
+	if err := os.Chmod(b.path("build.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.refuses("edit_file", in{"path": ".husky/pre-commit", "old": "exit 0", "new": "exit 1"}, "begin with a dot")
+	b.refuses("edit_file", in{"path": "build.sh", "old": "exit 0", "new": "exit 1"}, "program")
+	b.refuses("write_file", in{"path": ".gitattributes", "content": "* filter=x\n"}, "begin with a dot")
+	b.refuses("edit_file", in{"path": "docs/a.md", "old": "a", "new": "[masked]"}, "secret")
 }
