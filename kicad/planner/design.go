@@ -112,6 +112,8 @@ func (p plan) impossibleNet() string {
 		return fmt.Sprintf("several nets are called %s: %s. Name one of them in full.", p.from, names(candidates))
 	case n.name == "":
 		return fmt.Sprintf("there is no net %s. The nets are: %s.", p.from, names(p.named()))
+	case p.to == "" || strings.ContainsAny(p.to, "\"'`"):
+		return fmt.Sprintf("%q is no name for a net. Nothing was changed.", p.to)
 	case strings.HasPrefix(n.places, "nowhere"):
 		return fmt.Sprintf("%s is a name that KiCad made up; no label carries it. Place a label in KiCad first.", n.name)
 	case plain(n.bare()) == plain(p.bareTo()):

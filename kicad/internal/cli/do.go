@@ -133,6 +133,10 @@ func (a *app) do(ctx context.Context, request string, f doFlags) error {
 		return err
 	}
 	defer s.close()
+	if s.masker.Found(request) { // it would stand in the commit, the journal and the transcript
+		return cannot(errors.New("the request holds a secret, in the shape of a key or as the value of an environment variable that is named as one"),
+			"say it without the secret")
+	}
 	if err := s.noLeftovers(ctx); err != nil {
 		return err
 	}
