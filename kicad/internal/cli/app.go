@@ -104,7 +104,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
 	}
 	u := ui.New(ui.Options{Out: a.Err})
-	text := inWords(f.err)
+	text := inWords(f.err.Error())
 	u.Line("fiducial: %s", text)
 	for i, r := range f.remedies {
 		u.Line("  %d. %s", i+1, r)

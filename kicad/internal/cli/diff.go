@@ -35,6 +35,9 @@ func newDiff(a *app) *cobra.Command {
 slider, as an onion skin or as a difference; changed items are outlined and listed, and so is what changed in the
 netlist. The page is one file that works without a network and without a server.
 
+Where a sheet of one side cannot be read, what stood on it would look removed: then the boards alone are compared, and
+without a board that is exit code 2.
+
 RUN is a run's id, a part of it, or "last": its commit is compared with the commit before it. REV..REV are two revisions
 of git. REV alone is compared with the files as they stand; without an argument that is HEAD. The files are not touched.
 
@@ -95,9 +98,16 @@ func (a *app) diff(ctx context.Context, what string, f diffFlags) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
+	notes, err := leaveOut(ctx, r, &states)
+	if err != nil {
+		return err
+	}
 	d, err := picture.Compare(ctx, r, states[0], states[1])
 	if err != nil {
 		return cannot(err)
+	}
+	if d.Notes = append(notes, d.Notes...); len(notes) > 0 {
+		d.Electrical, d.Unknown = nil, "what changed in the netlist is not known, for a schematic cannot be read whole"
 	}
 	out := diffJSON{Before: sides[0].name, After: sides[1].name}
 	out.fill(d)

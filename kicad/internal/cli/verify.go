@@ -205,7 +205,7 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 	for _, p := range design.Problems {
 		switch p.Kind {
 		case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
-			s.bad = append(s.bad, p.String())
+			s.bad = append(s.bad, inWords(p.String()))
 		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch:
 			s.problems = append(s.problems, p)
 		}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
@@ -30,13 +30,12 @@ func mayBe(which string, ids []string) error {
 	return cannot(fmt.Errorf("%q may be any of %s", which, listed(ids)), "write more of the id")
 }
 
-// inWords is an error's text, where a system call's name for a file that is missing is put into words.
-func inWords(err error) string {
-	text := strings.TrimSpace(err.Error())
-	if e, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(e, fs.ErrNotExist) {
-		text = strings.ReplaceAll(text, e.Error(), "there is no file or folder "+e.Path)
-	}
-	return text
+// systemCall is what a system call says of a file that is missing.
+var systemCall = regexp.MustCompile(`\b(?:open|openat|stat|statat|lstat|readlink) ([^:]+): no such file or directory`)
+
+// inWords puts into words what a text takes from a system call about a file that is missing.
+func inWords(text string) string {
+	return systemCall.ReplaceAllString(strings.TrimSpace(text), "there is no file or folder $1")
 }
 
 // noKiCad is the failure of a command that finds no kicad-cli.
