@@ -128,11 +128,11 @@ func (b *Bench) holds(ctx context.Context, p papers, key string) string {
 	if err != nil {
 		return "\nWhether it holds is not known: the design does not load."
 	}
-	text := ""
+	var text strings.Builder
 	for _, res := range constraint.Check(&constraint.Registry{Constraints: []constraint.Constraint{c}}, d, p.documents) {
-		text += "\n" + res.String()
+		text.WriteString("\n" + res.String())
 	}
-	return text
+	return text.String()
 }
 
 // artifacts are what there is to look at (B-78).
