@@ -189,7 +189,10 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 	s.closers = append(s.closers, s.runner.Close)
 	version, err := s.runner.Version(ctx)
 	if err != nil {
-		return nil, cannot(err, "install KiCad 9, see https://www.kicad.org/download/")
+		if why := unusable(ctx, s.runner); why != "" {
+			err = errors.New(why)
+		}
+		return nil, cannot(err, installKiCad)
 	}
 	s.ui = a.newUI()
 	s.closers = append(s.closers, s.ui.Close)
@@ -340,8 +343,8 @@ func (s *session) save() {
 
 // ask puts the budget question (B-14, B-23).
 func (s *session) ask(ctx context.Context, e task.Exhausted) (int, error) {
-	question := fmt.Sprintf("%d turns are used up. %d files touched, %d obligations open, %d tokens in and %d out so far. How many more turns?",
-		e.TurnsUsed, len(e.Touched), e.Open, e.Usage.Input.Value(), e.Usage.Output.Value())
+	question := fmt.Sprintf("The budget of %s is used up. %s touched, %s open, %d tokens in and %d out so far. How many more turns?",
+		count(e.TurnsUsed, "turn"), count(len(e.Touched), "file"), count(e.Open, "obligation"), e.Usage.Input.Value(), e.Usage.Output.Value())
 	n, ok := s.ui.Ask(ctx, question, (s.maxTurns+1)/2)
 	if !ok {
 		return 0, nil

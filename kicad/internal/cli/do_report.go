@@ -203,14 +203,14 @@ func short7(id string) string {
 
 func (s *session) outcomeLine(res *task.Result) string {
 	took := s.meta.Ended.Sub(s.meta.Started).Round(100 * time.Millisecond)
-	tail := fmt.Sprintf("%d turns, %d tokens in, %d out, %v", res.Tally.Turns, res.Tally.Usage.Input.Value(), res.Tally.Usage.Output.Value(), took)
+	tail := fmt.Sprintf("%s, %d tokens in, %d out, %v", count(res.Tally.Turns, "turn"), res.Tally.Usage.Input.Value(), res.Tally.Usage.Output.Value(), took)
 	switch {
 	case res.Outcome == task.Done && s.dryRun:
 		return fmt.Sprintf("Done as a dry run, the changes are reverted. %s", tail)
 	case res.Outcome == task.Done && res.Commit == "":
 		return fmt.Sprintf("Done, and nothing had to change. %s", tail)
 	case res.Outcome == task.Done:
-		return fmt.Sprintf("Done: commit %s, %d files. %s", short7(res.Commit), len(res.Files), tail)
+		return fmt.Sprintf("Done: commit %s, %s. %s", short7(res.Commit), count(len(res.Files), "file"), tail)
 	case res.Outcome == task.Refused:
 		return fmt.Sprintf("Refused: %s\n%s", res.Detail, tail)
 	case s.giveUp:
