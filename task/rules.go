@@ -77,6 +77,7 @@ type RulesConfig struct {
 // A Gate keeps a run from finishing as done. Closed returns the reasons, none
 // when the gate is open.
 type Gate interface {
+	// Name is a word for the gate, such as the check that it waits for.
 	Name() string
 	Closed(ctx context.Context) []string
 }
