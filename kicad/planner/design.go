@@ -21,7 +21,7 @@ func (n net) bare() string { return n.name[strings.LastIndex(n.name, "/")+1:] }
 func (p plan) nets() []net {
 	res := p.last("list_nets")
 	var out []net
-	for line := range strings.Lines(res.Content) {
+	for line := range strings.Lines(listed(res)) {
 		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
 			out = append(out, net{f[0], f[1], f[2]})
 		}
@@ -62,7 +62,7 @@ type part struct {
 func (p plan) parts() []part {
 	res := p.last("list_symbols")
 	var out []part
-	for line := range strings.Lines(res.Content) {
+	for line := range strings.Lines(listed(res)) {
 		if f := strings.Split(strings.TrimSpace(line), " | "); len(f) == 5 {
 			out = append(out, part{f[0], f[1], f[2], f[4]})
 		}

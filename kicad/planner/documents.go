@@ -39,7 +39,7 @@ var history = []string{"changelog.md", "decisions.md", "history.md"}
 func (p plan) foundDocs() []string {
 	res := p.last("search")
 	var out []string
-	for line := range strings.Lines(res.Content) {
+	for line := range strings.Lines(listed(res)) {
 		name, _, ok := strings.Cut(line, ".md:")
 		if name += ".md"; !ok || slices.Contains(out, name) || slices.Contains(history, strings.ToLower(path.Base(name))) {
 			continue
@@ -80,8 +80,9 @@ func (p plan) document(name string) (text string, whole bool) {
 				continue
 			}
 			res := s.results[i]
-			m := sizePattern.FindStringSubmatch(res.Summary)
-			return res.Content, m != nil && m[1] == strconv.Itoa(len(res.Content))
+			m := sizePattern.FindStringSubmatch(firstLine(res.Body()))
+			text := listed(res)
+			return text, m != nil && m[1] == strconv.Itoa(len(text))
 		}
 	}
 	return "", false

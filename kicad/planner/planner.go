@@ -311,6 +311,16 @@ func refuse(why string) llm.Message { return finish("refuse", why) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// listed is what a result tells behind its first line. A provider may hand a result
+// on as one text, in which summary and content cannot be told apart.
+func listed(r llm.Result) string {
+	if r.Content != "" {
+		return r.Content
+	}
+	_, rest, _ := strings.Cut(r.Body(), "\n")
+	return rest
+}
+
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
