@@ -40,13 +40,13 @@ demo: setup ## Change a bundled board by a request in words: no account, no key
 .PHONY: test
 test: setup ## Test every module
 	@scripts/setup.sh postgres
-	go test work
+	go test -timeout 30m work
 	@cd internal/tools && GOWORK=off go test ./...
 
 .PHONY: race
 race: setup ## Test every module with the race detector, in random order
 	@scripts/setup.sh cc postgres
-	go test -race -shuffle=on -timeout 20m work
+	go test -race -shuffle=on -timeout 40m work
 	@cd internal/tools && GOWORK=off go test -race -shuffle=on ./...
 
 .PHONY: fuzz

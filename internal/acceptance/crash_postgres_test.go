@@ -27,7 +27,7 @@ func TestKillMatrixPostgres(t *testing.T) {
 		t.Fatalf("a whole run has but %d points", rep.Points)
 	}
 	stride := 1
-	if testing.Short() {
+	if testing.Short() || racing {
 		stride = 9
 	}
 	seen := map[string]int{}

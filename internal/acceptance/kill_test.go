@@ -67,7 +67,7 @@ func TestKillMatrix(t *testing.T) {
 				t.Fatalf("a whole run has but %d points", total)
 			}
 			stride := m.stride
-			if testing.Short() {
+			if testing.Short() || racing {
 				stride = 11
 			}
 			seen := map[string]int{}
