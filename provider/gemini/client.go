@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -90,7 +88,7 @@ func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: newStream(names)}
 		body, read := bufio.NewReader(res.Body), r.stream
-		if isJSON(res.Header, body) {
+		if wire.IsJSON(res.Header, body) {
 			read = r.whole
 		}
 		if err := read(body); err != nil && !r.stopped {
@@ -138,33 +136,6 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Ma
 		text = []byte(res.Status)
 	}
 	return nil, mask, statusError(res.StatusCode, res.Header, text)
-}
-
-// isJSON reports whether a response is one JSON value and no stream. What stands in
-// the body counts where the header says otherwise, as gateways have it; blank lines
-// before a JSON value keep the connection.
-func isJSON(h http.Header, body *bufio.Reader) bool {
-	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
-	for {
-		next, err := body.Peek(1)
-		if err != nil {
-			return said
-		}
-		switch next[0] {
-		case '{', '[':
-			return true
-		case ' ', '\t', '\r', '\n':
-			if !said {
-				return false
-			}
-			if _, err := body.Discard(1); err != nil {
-				return said
-			}
-		default:
-			return false
-		}
-	}
 }
 
 // A reader is one response being read.

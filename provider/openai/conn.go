@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	oai "github.com/openai/openai-go/v3"
@@ -106,7 +104,7 @@ func (c *conn) stream(ctx context.Context, op, path string, body []byte, dec dec
 		guard.Opened()
 
 		body, read := bufio.NewReader(res.Body), c.readStream
-		if isJSON(res.Header, body) {
+		if wire.IsJSON(res.Header, body) {
 			read = c.readWhole
 		}
 		r := reader{guard: guard, cut: cancel, yield: yield, dec: dec}
@@ -148,33 +146,6 @@ func denied(req *http.Request, next option.MiddlewareNext) (*http.Response, erro
 		body = []byte(res.Status)
 	}
 	return nil, statusError(res.StatusCode, res.Header, body)
-}
-
-// isJSON reports whether a response is one JSON value and no stream. What stands in
-// the body counts where the header says otherwise, as gateways have it; blank lines
-// before a JSON value keep the connection.
-func isJSON(h http.Header, body *bufio.Reader) bool {
-	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
-	for {
-		next, err := body.Peek(1)
-		if err != nil {
-			return said
-		}
-		switch next[0] {
-		case '{', '[':
-			return true
-		case ' ', '\t', '\r', '\n':
-			if !said {
-				return false
-			}
-			if _, err := body.Discard(1); err != nil {
-				return said
-			}
-		default:
-			return false
-		}
-	}
 }
 
 // A reader is one response being read.

@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"bufio"
+	"mime"
+	"net/http"
+	"strings"
+)
+
+// IsJSON reports whether a response is one JSON value and no stream. What stands in
+// the body counts where the header says otherwise, as gateways have it; blank lines
+// before a JSON value keep the connection.
+func IsJSON(h http.Header, body *bufio.Reader) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	for {
+		next, err := body.Peek(1)
+		if err != nil {
+			return said
+		}
+		switch next[0] {
+		case '{', '[':
+			return true
+		case ' ', '\t', '\r', '\n':
+			if !said {
+				return false
+			}
+			if _, err := body.Discard(1); err != nil {
+				return said
+			}
+		default:
+			return false
+		}
+	}
+}
