@@ -58,7 +58,7 @@ func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
 		defer cancel()
 	}
-	if err := s.lease.Append(ctx, markOf(st), s.pending...); err != nil {
+	if err := s.lease.Append(ctx, journal.MarkOf(st), s.pending...); err != nil {
 		s.behind = true
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) {
 			s.unsure = true
@@ -91,15 +91,6 @@ func (s *store) save(ctx context.Context, op string, st *machine.State) error {
 		return fail(KindCheckpoint, op, err, "")
 	}
 	return nil
-}
-
-func markOf(st *machine.State) journal.Mark {
-	// A ready run has input that nobody has answered yet.
-	m := journal.Mark{Phase: st.Phase().String(), Ended: st.Idle() && st.Phase() != machine.PhaseReady}
-	if p, ok := st.Pending(); ok {
-		m.Pending = p.Op
-	}
-	return m
 }
 
 func (s *store) close(ctx context.Context) error {
