@@ -73,6 +73,7 @@ lint: $(GOLANGCI) $(SUMTYPE) ## Lint every module
 	$(GOLANGCI) run $(PKGS)
 	cd internal/tools && GOWORK=off $(GOLANGCI) run ./...
 	$(SUMTYPE) $(PKGS)
+	@scripts/spdx.sh --check
 
 .PHONY: fmt
 fmt: $(GOLANGCI) ## Format every module

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fiducial drives a language model and tools at replayable boundaries.
 //
 // An [Engine] is put together, locked, and run:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package fiducial
 
 import "github.com/fiducial-dev/fiducial/machine"

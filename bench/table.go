@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bench compares what a round of an agent costs: a reply with calls, the
 // calls, and their results. It runs all contenders side by side, in one process. It
 // is for Unix, because it asks for CPU time.

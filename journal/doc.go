@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journal keeps what happened in a run: one append-only log of small
 // records a run, written before and after every effect, from which the run's
 // state is rebuilt by feeding the recorded inputs to a new [machine.State].

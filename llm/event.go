@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package llm
 
 // An Event is one thing that a stream says. The set is closed.

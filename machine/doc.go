@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package machine is the agent loop as a pure state machine.
 //
 // [State.Step] takes one input and returns the effect that the caller must carry

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mask keeps secrets out of text that is stored or shown.
 //
 // It knows the shapes in which well-known services issue their keys, and values

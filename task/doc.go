@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package task runs an agent that must finish: a run ends well only through the
 // finish tool, with every gate open and every obligation met, and otherwise the
 // working tree is put back as it was.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tool holds what a model can call: tools, the server that keeps them,
 // and the limits on what they say.
 //

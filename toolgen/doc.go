@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package toolgen writes the code that makes a type's methods into tools that a
 // model can call. The command fiducialgen runs it; directives in the source say
 // what it does:

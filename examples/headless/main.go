@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Headless is an agent without a network, a terminal or a configuration: a model
 // that follows two rules asks for a tool, gets its result and answers. It shows
 // all that an engine needs, in one file: go run ./examples/headless 20 22

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package archtest holds ARCHITECTURE.md, and what the repository promises
 // about itself, against the files of the tree.
 package archtest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journaltest holds the suite that every journal store passes. A store's
 // test calls [Run]. The suite starts the test binary again as other processes, so
 // TestMain looks first whether it is one:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package postgres keeps runs in a PostgreSQL database (12 or newer), on pgx, so
 // that several machines work on one store.
 //

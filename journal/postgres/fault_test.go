@@ -1,5 +1,7 @@
 //go:build unix
 
+// SPDX-License-Identifier: Apache-2.0
+
 package postgres_test
 
 import (

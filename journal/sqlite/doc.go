@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sqlite keeps runs in one SQLite database, on modernc.org/sqlite, which
 // needs no C compiler.
 //

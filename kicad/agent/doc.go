@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent is the board agent's side of a run: the tools over a KiCad
 // project, what the model is told of it, and the gates that kicad-cli keeps.
 //

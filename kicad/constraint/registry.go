@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package constraint keeps the limits that a board must hold, with where they come from and what they affect, and
 // checks those of them that a machine can check.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs keeps the documents of a board in step with its design: bills of materials, pinouts and whatever else
 // makes claims about parts and nets in tables of markdown.
 //

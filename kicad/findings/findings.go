@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package findings holds what ERC and DRC report, and compares one report with another.
 //
 // Real boards start with findings of their own, so a change is judged by what it adds. Two findings are the same when

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kicadcli runs the real kicad-cli, the judge of every design, and reads what it says.
 //
 // Every run is hermetic: nothing of the caller's environment, a configuration folder of its own with the stock

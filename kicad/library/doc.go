@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package library reads the symbol and footprint libraries that are installed or that a project carries: by what tables
 // name them (sym-lib-table, fp-lib-table), never by guessing. Where no library can be read it says so (B-112).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lint finds in the text of a KiCad file what kicad-cli passes over: it loads a file with a bracket too many and
 // drops the rest of it in silence, a symbol that is not cached leaves the netlist, a net that is not declared falls
 // apart. Both are needed: unknown words and wrong numbers are kicad-cli's to find.

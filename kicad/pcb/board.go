@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pcb reads KiCad boards with the place of every text that an edit may have to replace. It computes edits as
 // byte ranges and writes nothing. Formats from KiCad 5 (20171130) to 9 (20241229) are read; boards of KiCad 10, whose
 // nets have names but no numbers, are read as well and reported as such.

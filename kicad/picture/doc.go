@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package picture shows two states of a design side by side: the sheets and the board as kicad-cli draws them, what
 // changed on each of them, and what changed electrically by kicad-cli's netlists.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package planner is the built-in model: an [llm.Client] that carries out
 // mechanical requests by rule, without an account and without a network.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package project finds the KiCad project in a folder and says what belongs to it.
 //
 // All paths are slash-separated and relative to the file system that was searched, as a rule the top of the repository

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sch reads KiCad schematics: one file, or the whole tree of sheets, with the place of every text that an
 // edit may have to replace. It computes edits as byte ranges and writes nothing.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sexpr reads KiCad's S-expressions in order to find things in them.
 //
 // It never writes a whole file: an edit is a replacement of a byte range ([Edit]), so that everything nobody

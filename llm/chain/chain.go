@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chain makes one client of several: when a provider keeps refusing for
 // want of capacity, the next one goes on with the same request.
 package chain

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package collect assembles the events of a stream into a reply.
 //
 // It is the one place where blocks become message parts, for all providers. It is

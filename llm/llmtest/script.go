@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package llmtest helps to test what is built on package llm without a model: a
 // client that plays a script.
 package llmtest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package anthropic speaks the Messages API of Anthropic, and of servers that
 // offer the same, for [llm.Client].
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gemini speaks to Google's Gemini models over generateContent, at the
 // Gemini API and, by address and token, at Vertex AI.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package openai speaks to models over two wire formats of OpenAI: Chat
 // Completions ([NewChat]), which most other servers speak too, and Responses
 // ([NewResponses]).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sse reads the events of a text/event-stream body: the framing that all
 // model providers stream over, and nothing of what they put into it.
 //

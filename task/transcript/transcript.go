@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transcript keeps what a run did, for people: an append-only log of events
 // and a summary, in .fiducial/runs/<run>/. Both are masked. The transcript is no
 // part of the run's state; that is the journal.

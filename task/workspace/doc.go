@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package workspace keeps the working tree of a run: it takes a snapshot before
 // the first change, tells what the run changed, and either commits exactly that
 // or puts everything back byte for byte.

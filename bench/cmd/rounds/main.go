@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Rounds prints what a round costs, ours and our peers', in markdown:
 // GOWORK=off go run ./cmd/rounds
 package main

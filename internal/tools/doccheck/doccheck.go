@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package doccheck holds the documentation of Go packages: every exported name has
 // a comment, and every link in a comment, such as [Name] or [pkg.Type.Method],
 // names something that is there. A link that names nothing renders as its own

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package licence lists what the published modules link of other people's, and
 // under which licence each is, from the licence files that come with it.
 //

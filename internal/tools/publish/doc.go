@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package publish does for Go modules what a dry run of a release does: it builds
 // the zips that a module proxy would serve from the committed tree, looks at what
 // is in them, and uses them as a stranger would, from outside the repository.

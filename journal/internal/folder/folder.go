@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package folder makes folders so that they survive a loss of power.
 package folder
 

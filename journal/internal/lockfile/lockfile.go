@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lockfile holds locks that the kernel frees when the process that took
 // them ends in any way. They hold on one machine only, never on a network file
 // system.

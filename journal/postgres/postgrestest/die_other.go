@@ -1,5 +1,7 @@
 //go:build unix && !linux
 
+// SPDX-License-Identifier: Apache-2.0
+
 package postgrestest
 
 import "os/exec"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command fiducial is a design agent for KiCad boards, judged by kicad-cli.
 package main
 

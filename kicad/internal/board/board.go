@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package board holds the bundled board project "beacon": a light, a button and
 // a sensor header around an 8-pin microcontroller, on two sheets and a routed
 // two-layer board, with docs/BOM.md and docs/PINOUT.md. It is the input of the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package boardcases holds tests alone: they check our readers and kicad-cli against the cases of a folder that the
 // environment variable FIDUCIAL_BOARD_CASES names, without which they are skipped.
 //

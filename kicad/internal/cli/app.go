@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli is the command fiducial: its sub-commands, flags, words and exit codes.
 package cli
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package journals chooses where the command keeps its runs: in the project's own
 // SQLite database, or on a PostgreSQL server that several machines share.
 package journals

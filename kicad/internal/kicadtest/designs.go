@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package kicadtest
 
 // Divider is a root sheet with R1 and R2 in series between VCC and GND, the middle labelled OUT. It matches [Board],

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kicadtest draws small KiCad 9 designs for tests, and finds the kicad-cli that judges them.
 package kicadtest
 

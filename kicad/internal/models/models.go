@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package models finds the model that a command is to use: the built-in planner,
 // a provider's, or one behind a compatible endpoint. Keys come from the
 // environment alone.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package runs keeps what is known of each run of the command beside its transcript and summary: one folder a run,
 // .fiducial/runs/<id>/ at the top of the repository, with a run.json in it.
 //

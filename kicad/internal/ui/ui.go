@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ui is what a person sees of the command: a live status line on a terminal, plain lines elsewhere, or one JSON
 // object.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command fiducialgen makes tools for a model of the methods that are marked with
 // //fiducial:tool. Package toolgen says what the directives mean.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command publish checks and prepares releases of the modules of this repository.
 //
 //	publish check [-offline]     publish the committed tree into a proxy of its own and use it

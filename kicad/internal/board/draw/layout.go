@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // drawBoard places the parts and lays the tracks. Places are in millimetres.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command draw writes the bundled board project "beacon" from the symbol and
 // footprint libraries of an installed KiCad 9. It is run by go generate; the
 // product itself needs no libraries, the drawn files embed what they use.

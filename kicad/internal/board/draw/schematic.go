@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // drawRoot is the first page: supply on top, light, button and the way to the

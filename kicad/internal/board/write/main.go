@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Write copies the bundled board project into a folder.
 package main
 
