@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
@@ -49,6 +50,7 @@ type Bench struct {
 	driftRan  bool   // since the last edit that concerns it
 
 	libraries func() *library.Set
+	now       func() time.Time // nil: the computer's clock
 }
 
 // Options set a [Bench] up.
@@ -57,6 +59,8 @@ type Options struct {
 	Project *project.Project // found in Top
 	CLI     *kicadcli.Runner
 	Share   string // KiCad's folder of shared files; empty means the one that belongs to CLI
+
+	Now func() time.Time // the day of decisions; nil means the computer's clock
 }
 
 // A LockedError says that the design is open in an editor (board case 27): saving
@@ -80,7 +84,7 @@ func New(opts Options) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{top: opts.Top, root: root, project: opts.Project, cli: opts.CLI}
+	b := &Bench{top: opts.Top, root: root, project: opts.Project, cli: opts.CLI, now: opts.Now}
 	b.libraries = sync.OnceValue(func() *library.Set {
 		share := opts.Share
 		if share == "" {
@@ -324,7 +328,7 @@ const (
 	obligeDrift     = "drift"
 	obligeRevisit   = "affects-revisit"       // detail is "key affects item" (B-74)
 	obligeDualWrite = "constraint-dual-write" // detail is the key (B-73)
-	obligeDecision  = "decision-log"          // no tool opens it (B-72)
+	obligeDecision  = "decision-log"          // detail is the key of a constraint that changed (B-72)
 )
 
 // Begin takes the baseline and hands the tools over.

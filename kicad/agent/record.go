@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fiducial-dev/fiducial/kicad/constraint"
 	"github.com/fiducial-dev/fiducial/kicad/docs"
@@ -39,10 +38,7 @@ func (b *Bench) recordConstraint(ctx context.Context, in recordInput) (string, e
 	if p.bad != nil {
 		return "", tool.Errorf(tool.Failed, "%w. Nothing was changed", p.bad)
 	}
-	r := &constraint.Registry{Version: constraint.Version}
-	if p.registry != nil {
-		r.Constraints = slices.Clone(p.registry.Constraints)
-	}
+	r := p.copied()
 	c := constraint.Constraint{Key: in.Key, Text: in.Text, Limits: in.Limits, Source: in.Source, Document: in.Document, Affects: in.Affects}
 	opened, deferred, err := r.Record(c, b.artifacts(p))
 	if err != nil {
@@ -65,9 +61,13 @@ func (b *Bench) recordConstraint(ctx context.Context, in recordInput) (string, e
 		return "", tool.Errorf(tool.Failed, "%s is written in one place only; mend it with %s and call %s:\n%s", c.Key, toolEdit, toolDrift, mismatchLines(missing))
 	}
 	b.session.Rules.Meet(dual.Kind, dual.Detail)
+	if err := b.forgetResolved(opened); err != nil {
+		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
 	for _, v := range opened {
 		b.oblige(task.Obligation{Kind: obligeRevisit, Detail: v.String(), Opener: toolRecord})
 	}
+	changed := b.obligeDecided(p, c)
 	text := fmt.Sprintf("Recorded %s in %s and %s.", c.Key, p.registryFile(), path.Join(p.folder, c.Doc()))
 	if len(opened) > 0 {
 		text += "\nTo be looked at again, each to be resolved by " + toolResolve + ": " + revisits(opened)
@@ -75,7 +75,7 @@ func (b *Bench) recordConstraint(ctx context.Context, in recordInput) (string, e
 	if len(deferred) > 0 {
 		text += "\nDeferred until there is something to look at: " + strings.Join(deferred, "; ")
 	}
-	return text + b.holds(ctx, now, c.Key), nil
+	return text + changed + b.holds(ctx, now, c.Key), nil
 }
 
 // constraintEdits are those of the registry and of the document, without what stays as it is.
@@ -137,6 +137,15 @@ func (b *Bench) holds(ctx context.Context, p papers, key string) string {
 	return text.String()
 }
 
+// copied is the registry for changing it, empty where there is none.
+func (p papers) copied() *constraint.Registry {
+	r := &constraint.Registry{Version: constraint.Version}
+	if p.registry != nil {
+		r.Constraints = slices.Clone(p.registry.Constraints)
+	}
+	return r
+}
+
 // artifacts are what there is to look at (B-78).
 func (b *Bench) artifacts(p papers) constraint.Artifacts {
 	return constraint.Artifacts{
@@ -147,29 +156,33 @@ func (b *Bench) artifacts(p papers) constraint.Artifacts {
 
 // reopen opens what earlier runs deferred and what can be looked at now (B-79). The
 // registry says so from now on, and is put back with everything else when the run
-// fails (B-80).
+// fails (B-80). A run that is taken up opens what it had not looked at yet.
 func (b *Bench) reopen(ctx context.Context) error {
-	before := b.base.papers
-	if before.registry == nil {
-		return nil
-	}
-	r := &constraint.Registry{Version: constraint.Version, Constraints: slices.Clone(before.registry.Constraints)}
-	opened := r.Reopen(b.artifacts(before))
-	if len(opened) == 0 {
-		return nil
-	}
-	if !b.session.Resumed { // else the process that died has written it
-		e, err := b.newEdit(ctx, before.registryFile())
+	before, now := b.base.papers, b.papers()
+	have := b.artifacts(before)
+	r := before.copied()
+	opened := r.Reopen(have)
+	if left := now.copied(); len(left.Reopen(have)) > 0 { // it does not say so yet
+		e, err := b.newEdit(ctx, now.registryFile())
 		if err != nil {
 			return fmt.Errorf("what was deferred could not be opened again: %w", err)
 		}
 		if err = b.root.MkdirAll(filepath.Dir(b.promptFile()), 0o700); err == nil {
-			err = b.put(e, r.Bytes())
+			err = b.put(e, left.Bytes())
 		}
 		if err != nil {
 			return fmt.Errorf("what was deferred could not be opened again: %w", err)
 		}
 		b.session.Rules.Touch(e.name)
+	}
+	if b.session.Resumed {
+		var err error
+		if opened, err = b.due(opened, now); err != nil {
+			return err
+		}
+	}
+	if len(opened) == 0 {
+		return nil
 	}
 	var items []string
 	for _, v := range opened {
@@ -216,6 +229,11 @@ func (b *Bench) resolveAffected(_ context.Context, in resolveInput) (tool.Output
 		}
 	}
 	lines, resolved, left := constraint.Resolve(open, entries)
+	if len(resolved) > 0 {
+		if err := b.keepResolved(resolved); err != nil {
+			return tool.Output{}, tool.Errorf(tool.Failed, "nothing was resolved: %w", err)
+		}
+	}
 	for _, e := range resolved {
 		b.session.Rules.Meet(obligeRevisit, e.Revisit().String())
 		b.session.Rules.Decide(e.Decision())
@@ -258,16 +276,16 @@ func (b *Bench) recordDecision(ctx context.Context, in decisionInput) (string, e
 	if err != nil {
 		return "", err
 	}
-	d := docs.Decision{Date: time.Now(), Run: b.session.Run, What: in.What, Why: in.Why, Affects: in.Affects}
-	if e.new, err = sexpr.Apply(e.old, []sexpr.Edit{docs.AppendDecision(e.name, e.old, d)}); err != nil {
+	d := docs.Decision{Date: b.day(), Run: b.session.Run, What: in.What, Why: in.Why, Affects: in.Affects}
+	name := docs.NextDecision(e.old)
+	if e.new, err = sexpr.Apply(e.old, []sexpr.Edit{docs.AppendNumbered(e.name, e.old, name, d)}); err != nil {
 		return "", tool.Errorf(tool.Failed, "%s: %w", e.name, err)
 	}
 	if _, err := b.apply(ctx, change{edits: []*edit{e}, record: true}); err != nil {
 		return "", err
 	}
-	b.session.Rules.MeetKind(obligeDecision)
-	b.session.Rules.Decide(oneLine(in.What))
-	return "Recorded in " + e.name + ": " + d.String(), nil
+	b.session.Rules.Decide(name + ": " + oneLine(in.What))
+	return "Recorded in " + e.name + ": " + d.Named(name) + b.decided(in), nil
 }
 
 // newOrEdit is newEdit for a file that need not be there yet.
