@@ -125,28 +125,36 @@ func (l *lease) Inbox(ctx context.Context) ([]journal.Item, error) {
 	if l.lock == nil {
 		return nil, &journal.Error{Kind: journal.KindFenced, Op: "inbox", Run: l.run}
 	}
-	items, err := l.journal.inbox(ctx, l.run)
+	// As a rule nothing came, which the run's row tells. It is at hand, so that the
+	// caller's context, which would cost more than the look itself, is left out.
+	row, err := scanRun(l.run, l.journal.peek.QueryRowContext(context.WithoutCancel(ctx), l.run))
+	if err != nil || row.Offers == l.quiet {
+		return nil, storeError("inbox", l.run, err)
+	}
+	items, offers, err := l.journal.inbox(ctx, l.run)
+	if err == nil && len(items) == 0 {
+		l.quiet = offers
+	}
 	return items, storeError("inbox", l.run, err)
 }
 
 // inbox reads all rows, those that were taken too: only the whole can be checked.
-func (j *Journal) inbox(ctx context.Context, run string) (_ []journal.Item, err error) {
+func (j *Journal) inbox(ctx context.Context, run string) (items []journal.Item, offers int64, err error) {
 	tx, err := j.read.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, tx.Rollback()) }()
 	row, err := scanRun(run, tx.QueryRowContext(ctx, selectRun, run))
 	if err != nil || row.Offers == 0 {
-		return nil, err
+		return nil, 0, err
 	}
 	rows, err := tx.QueryContext(ctx,
 		`SELECT key, n, taken_seq, crc, iif(taken_seq=0, rec, '') FROM inbox WHERE run_id=? ORDER BY n`, run)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var items []journal.Item
 	want := int64(1)
 	for ; rows.Next(); want++ {
 		var key string
@@ -154,10 +162,10 @@ func (j *Journal) inbox(ctx context.Context, run string) (_ []journal.Item, err 
 		var crc int64
 		var rec []byte
 		if err := rows.Scan(&key, &o.n, &o.taken, &crc, &rec); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if o.n != want || crc != offerSum(run, key, o.n, o.taken) {
-			return nil, badOffer(run, want, "the row's number or checksum does not fit")
+			return nil, 0, badOffer(run, want, "the row's number or checksum does not fit")
 		}
 		if o.taken != 0 {
 			continue
@@ -167,15 +175,15 @@ func (j *Journal) inbox(ctx context.Context, run string) (_ []journal.Item, err 
 			err = badOffer(run, want, "the key does not fit")
 		}
 		if err != nil {
-			return nil, locate(err, run, "table inbox", want)
+			return nil, 0, locate(err, run, "table inbox", want)
 		}
 		items = append(items, item)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if want != row.Offers+1 {
-		return nil, badOffer(run, want, fmt.Sprintf("%d rows are missing", row.Offers+1-want))
+		return nil, 0, badOffer(run, want, fmt.Sprintf("%d rows are missing", row.Offers+1-want))
 	}
-	return items, nil
+	return items, row.Offers, nil
 }

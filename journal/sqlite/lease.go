@@ -20,9 +20,10 @@ type lease struct {
 	epoch   int64
 	lost    chan struct{}
 
-	mu   sync.Mutex
-	lock *lockfile.Lock // nil when the lease has ended
-	head int64
+	mu    sync.Mutex
+	lock  *lockfile.Lock // nil when the lease has ended
+	row   runRow         // as this lease left it; others may have offered since
+	quiet int64          // so many offers were there when none of them waited
 }
 
 // begin counts the epoch. It needs the lock.
@@ -37,7 +38,7 @@ func (l *lease) begin(ctx context.Context, owner string) error {
 		}
 		row.Epoch++
 		row.Owner = journal.CutOwner(owner)
-		l.epoch, l.head = row.Epoch, row.Head
+		l.epoch, l.row = row.Epoch, row
 		_, err = w.exec(ctx, updateRun, row.updateArgs()...)
 		return err
 	}})
@@ -65,7 +66,7 @@ func (l *lease) Lost() <-chan struct{} { return l.lost }
 func (l *lease) Head() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return uint64(l.head)
+	return uint64(l.row.Head)
 }
 
 // Append implements [journal.Lease].
@@ -81,34 +82,15 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 	if l.lock == nil {
 		return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run}
 	}
-	at := time.Now().UTC()
-	lines, blobs, err := journal.EncodeAppend(l.run, uint64(l.head), uint64(l.epoch), at, state, bodies)
+	a := addition{lease: l, at: time.Now().UTC(), state: state, keys: journal.InboxKeys(bodies...)}
+	var err error
+	a.lines, a.blobs, err = journal.EncodeAppend(l.run, uint64(l.row.Head), uint64(l.epoch), a.at, state, bodies)
 	if err != nil {
 		return err
 	}
-	keys := journal.InboxKeys(bodies...)
 	err = l.journal.write.run(ctx, &job{
-		do: func(ctx context.Context, w *writer) error {
-			row, err := scanRun(l.run, w.row(ctx, selectRun, l.run))
-			if err != nil {
-				return err
-			}
-			if row.Epoch != l.epoch || row.Head != l.head {
-				return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run, Err: fmt.Errorf(
-					"the run is at record %d of epoch %d, this lease left it at %d of %d", row.Head, row.Epoch, l.head, l.epoch)}
-			}
-			if err := w.take(ctx, &row, keys); err != nil {
-				return err
-			}
-			row.Head += int64(len(lines))
-			row.Updated = at.UnixNano()
-			row.setMark(state)
-			if _, err := w.exec(ctx, updateRun, row.updateArgs()...); err != nil {
-				return err
-			}
-			return w.insert(ctx, l.run, l.epoch, l.head+1, lines, blobs)
-		},
-		stored: storedAt(l.run, l.epoch, l.head+int64(len(lines)), int64(lines[len(lines)-1].CRC)),
+		do:     a.store,
+		stored: storedAt(l.run, l.epoch, l.row.Head+int64(len(a.lines)), int64(a.lines[len(a.lines)-1].CRC)),
 	})
 	if err = changed("append", l.run, err); err != nil {
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) || errors.Is(err, journal.ErrNotFound) {
@@ -116,8 +98,67 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 		}
 		return err
 	}
-	l.head += int64(len(lines))
+	l.row = a.row
 	return nil
+}
+
+// An addition is one append. It needs l.mu as long as it is not stored.
+type addition struct {
+	lease *lease
+	at    time.Time
+	state journal.Mark
+	keys  []string // taken from the inbox
+	lines []journal.Encoded
+	blobs []journal.Blob
+	row   runRow // the run's row behind it
+}
+
+// store is one try. As a rule the run's row is as the lease left it, and one
+// statement finds that out and moves it on.
+func (a *addition) store(ctx context.Context, w *writer) error {
+	l := a.lease
+	head := l.row.Head
+	a.row = l.row
+	moved := int64(0)
+	if len(a.keys) == 0 {
+		a.move()
+		var err error
+		if moved, err = w.exec(ctx, advanceRun, a.row.advanceArgs(&l.row)...); err != nil {
+			return err
+		}
+	}
+	if moved == 0 {
+		if err := a.look(ctx, w); err != nil {
+			return err
+		}
+	}
+	return w.insert(ctx, l.run, l.epoch, head+1, a.lines, a.blobs)
+}
+
+func (a *addition) move() {
+	a.row.Head += int64(len(a.lines))
+	a.row.Updated = a.at.UnixNano()
+	a.row.setMark(a.state)
+}
+
+// look reads the run's row and moves it on, unless it is another lease's by now.
+func (a *addition) look(ctx context.Context, w *writer) error {
+	l := a.lease
+	row, err := scanRun(l.run, w.row(ctx, selectRun, l.run))
+	if err != nil {
+		return err
+	}
+	if row.Epoch != l.epoch || row.Head != l.row.Head {
+		return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run, Err: fmt.Errorf(
+			"the run is at record %d of epoch %d, this lease left it at %d of %d", row.Head, row.Epoch, l.row.Head, l.epoch)}
+	}
+	if err := w.take(ctx, &row, a.keys); err != nil {
+		return err
+	}
+	a.row = row
+	a.move()
+	_, err = w.exec(ctx, updateRun, a.row.updateArgs()...)
+	return err
 }
 
 // storedAt looks for the last record of an append whose commit failed: the same

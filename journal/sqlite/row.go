@@ -35,6 +35,9 @@ const (
 	selectRun  = `SELECT ` + runColumns + ` FROM run WHERE run_id=?`
 	insertRun  = `INSERT INTO run(` + runColumns + `) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`
 	updateRun  = `UPDATE run SET head=?, epoch=?, phase=?, pending=?, ended=?, owner=?, updated=?, offers=?, crc=? WHERE run_id=?`
+
+	// advanceRun is updateRun for a row that still is as it was left.
+	advanceRun = updateRun + ` AND epoch=? AND head=? AND offers=? AND crc=?`
 )
 
 func (r *runRow) sum() int64 {
@@ -71,6 +74,10 @@ func (r *runRow) insertArgs() []any {
 
 func (r *runRow) updateArgs() []any {
 	return []any{r.Head, r.Epoch, r.Phase, r.Pending, r.Ended, r.Owner, r.Updated, r.Offers, r.sum(), r.Run}
+}
+
+func (r *runRow) advanceArgs(from *runRow) []any {
+	return append(r.updateArgs(), from.Epoch, from.Head, from.Offers, from.sum())
 }
 
 func (r *runRow) setMark(m journal.Mark) {

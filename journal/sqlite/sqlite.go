@@ -38,7 +38,8 @@ type Journal struct {
 	poll  time.Duration
 	locks *os.Root // nil when there is none, for a reader
 	read  *sql.DB
-	write *writer // nil for a reader
+	peek  *sql.Stmt // selectRun, for writers
+	write *writer   // nil for a reader
 
 	mu     sync.Mutex
 	leases map[*lease]struct{}
@@ -107,7 +108,10 @@ func (j *Journal) openWrite(ctx context.Context) error {
 	if j.write, err = openWriter(ctx, dsn(j.path, "rwc"), j.migrate); err != nil {
 		return err
 	}
-	j.read, err = sql.Open("sqlite", dsn(j.path, "ro"))
+	if j.read, err = sql.Open("sqlite", dsn(j.path, "ro")); err != nil {
+		return err
+	}
+	j.peek, err = j.read.PrepareContext(ctx, selectRun)
 	return err
 }
 
@@ -153,6 +157,9 @@ func (j *Journal) Close() error {
 	var errs []error
 	for l := range leases {
 		errs = append(errs, l.end())
+	}
+	if j.peek != nil {
+		errs = append(errs, j.peek.Close())
 	}
 	if j.read != nil {
 		errs = append(errs, j.read.Close())
