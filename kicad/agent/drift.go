@@ -14,6 +14,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/constraint"
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 	"github.com/fiducial-dev/fiducial/task"
@@ -31,16 +32,16 @@ type papers struct {
 
 // papers reads them as they stand; what cannot be read is told in them.
 func (b *Bench) papers() papers {
-	c, err := docs.ReadConfig(b.root.FS(), b.project)
+	c, err := docs.ReadConfig(project.Files(b.root), b.project)
 	if err != nil {
 		return papers{folder: c.Folder(b.project), problems: []string{err.Error()}}
 	}
 	p := papers{folder: c.Folder(b.project)}
-	p.documents, p.problems, err = docs.ReadAll(b.root.FS(), b.project, c)
+	p.documents, p.problems, err = docs.ReadAll(project.Files(b.root), b.project, c)
 	if err != nil {
 		p.problems = append(p.problems, err.Error())
 	}
-	p.registry, p.bad = constraint.Load(b.root.FS(), p.folder)
+	p.registry, p.bad = constraint.Load(project.Files(b.root), p.folder)
 	return p
 }
 

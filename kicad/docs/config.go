@@ -38,7 +38,7 @@ type ProjectConfig struct {
 // ReadConfig reads a project's config. A missing one is the zero Config and no error.
 func ReadConfig(fsys fs.FS, proj *project.Project) (Config, error) {
 	name := path.Join(proj.Dir, ConfigName)
-	src, err := fs.ReadFile(fsys, name)
+	src, err := project.Read(fsys, name, maxDocument)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, nil
 	}
@@ -135,7 +135,7 @@ func ReadAll(fsys fs.FS, proj *project.Project, c Config) (documents []*Document
 	}
 	slices.Sort(files)
 	for _, name := range slices.Compact(files) {
-		src, err := readSmall(fsys, name)
+		src, err := project.Read(fsys, name, maxDocument)
 		if err == nil {
 			var doc *Document
 			if doc, err = ReadDocument(name, src); err == nil {
@@ -156,20 +156,6 @@ func other(c Config, proj *project.Project, dir string) bool {
 		}
 	}
 	return false
-}
-
-func readSmall(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	if info.Size() > maxDocument {
-		return nil, fmt.Errorf("%s has more than %d MB and is not compared", name, maxDocument>>20)
-	}
-	return fs.ReadFile(fsys, name)
 }
 
 // Claims reports whether any document makes claims about parts or pins, or must name every part, so that a comparison

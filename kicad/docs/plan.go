@@ -73,7 +73,7 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 	var refused ChangedError
 	for _, p := range pages {
 		s := Step{File: path.Join(folder, p.Name), Text: []byte(p.Text)}
-		have, err := fs.ReadFile(fsys, s.File)
+		have, err := project.Read(fsys, s.File, maxDocument)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("docs: %w", err)
 		}
@@ -99,7 +99,7 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 	maps.Copy(next.Projects, c.Projects)
 	next.Projects[proj.Name] = ProjectConfig{Docs: mine.Docs, Generated: hashes}
 	s := Step{File: path.Join(proj.Dir, ConfigName), Text: next.bytes(), State: Make}
-	if have, err := fs.ReadFile(fsys, s.File); err == nil {
+	if have, err := project.Read(fsys, s.File, maxDocument); err == nil {
 		if s.State = Remake; string(have) == string(s.Text) || known && !slices.ContainsFunc(steps, Step.Writes) && sameNames(mine.Generated, hashes) {
 			s.State = Unchanged
 		}

@@ -51,7 +51,7 @@ func (e *Error) Error() string {
 	if e.Command != "" {
 		fmt.Fprintf(&b, " (exit code %d of: %s)", e.ExitCode, e.Command)
 	}
-	if e.Err != nil {
+	if e.Err != nil && !strings.Contains(e.Detail, e.Err.Error()) {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()

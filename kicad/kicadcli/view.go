@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/fiducial-dev/fiducial/kicad/project"
 )
 
 // An Input names what kicad-cli is to look at.
@@ -83,9 +85,12 @@ func (r *Runner) open(in Input) (*view, error) {
 		return nil, &Error{Kind: BadInput, Detail: in.File + " is not inside " + root, Err: err}
 	}
 	if _, replaced := in.Overlay[filepath.Base(file)]; !replaced {
-		if st, err := os.Stat(file); err != nil || !st.Mode().IsRegular() {
-			return nil, &Error{Kind: BadInput, Detail: in.File + " is not a readable file", Err: err}
+		if err := look(root, filepath.Join(rel, filepath.Base(file))); err != nil {
+			return nil, err
 		}
+	}
+	if bad := waiting(dir, 0); bad != "" {
+		return nil, &Error{Kind: BadInput, Detail: bad + " is a pipe, a socket or a device, which kicad-cli would wait for; put the file itself there, or remove it"}
 	}
 	top, err := os.MkdirTemp(filepath.Join(r.home, "views"), "")
 	if err != nil {
@@ -99,6 +104,57 @@ func (r *Runner) open(in Input) (*view, error) {
 		return nil, &Error{Kind: Environment, Detail: "cannot make a view of " + dir, Err: err}
 	}
 	return v, nil
+}
+
+// look refuses a file that kicad-cli could only fail on, or that is not the repository's.
+func look(root, name string) error {
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return &Error{Kind: BadInput, Detail: "no such folder: " + root, Err: err}
+	}
+	defer func() { _ = r.Close() }()
+	err = project.Look(project.Files(r), filepath.ToSlash(name))
+	if err == nil {
+		return nil
+	}
+	e := &Error{Kind: BadInput, Detail: filepath.ToSlash(name) + " is not a readable file", Err: err}
+	if f, ok := errors.AsType[*project.FileError](err); ok {
+		e.Detail = f.Error()
+	}
+	return e
+}
+
+// deepest is how far below a project's folder its own files are looked for.
+const deepest = 5
+
+// waiting finds a file of KiCad's below a folder that whoever opens it would wait for, "" when there is none.
+func waiting(dir string, depth int) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		switch t := e.Type(); {
+		case t.IsDir():
+			if depth < deepest && !strings.HasPrefix(e.Name(), ".") && e.Name() != "node_modules" {
+				if bad := waiting(name, depth+1); bad != "" {
+					return bad
+				}
+			}
+		case t.IsRegular() || !ofKiCad(e.Name()):
+		default:
+			if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// ofKiCad tells the files that kicad-cli may open by itself.
+func ofKiCad(name string) bool {
+	return strings.HasPrefix(filepath.Ext(name), ".kicad_") || name == "sym-lib-table" || name == "fp-lib-table"
 }
 
 func rootOf(root, dir string) (string, error) {

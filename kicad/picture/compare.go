@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/pcb"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 )
 
@@ -72,13 +72,14 @@ func (s *side) read() error {
 		return fmt.Errorf("picture: %w", err)
 	}
 	defer func() { _ = root.Close() }()
+	files := project.Files(root)
 	for _, name := range s.Project.Files() {
-		if isPointer(root, name) {
-			s.notes = append(s.notes, name+" is a Git LFS pointer here: its content was not fetched (git lfs pull), so it cannot be shown")
+		if e, ok := errors.AsType[*project.FileError](project.Look(files, name)); ok && e.Kind == project.Pointer {
+			s.notes = append(s.notes, e.Error()+", so it cannot be shown")
 		}
 	}
 	if s.Project.Root != "" {
-		s.design, err = sch.Load(root.FS(), s.Project.Root)
+		s.design, err = sch.Load(files, s.Project.Root)
 		if err != nil {
 			s.notes = append(s.notes, err.Error())
 		} else {
@@ -92,7 +93,7 @@ func (s *side) read() error {
 		}
 	}
 	if s.Project.PCB != "" {
-		src, err := root.ReadFile(filepath.FromSlash(s.Project.PCB))
+		src, err := project.Read(files, s.Project.PCB, 0)
 		if err != nil {
 			s.notes = append(s.notes, err.Error())
 			return nil
@@ -100,20 +101,6 @@ func (s *side) read() error {
 		s.board = pcb.Read(s.Project.PCB, src)
 	}
 	return nil
-}
-
-// isPointer reports whether a file stands for one that Git LFS keeps elsewhere
-// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
-func isPointer(root *os.Root, name string) bool {
-	const start = "version https://git-lfs.github.com/spec/"
-	f, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	head := make([]byte, len(start))
-	n, _ := io.ReadFull(f, head)
-	return string(head[:n]) == start
 }
 
 func (s *side) input(file string) kicadcli.Input {

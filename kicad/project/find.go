@@ -190,14 +190,8 @@ func (s *search) entry(f *folder, dir, name string) {
 
 // legacy tells a KiCad 5 schematic by its first word.
 func (s *search) legacy(file string) bool {
-	f, err := s.fsys.Open(file)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	head := make([]byte, len("EESchema"))
-	n, _ := f.Read(head)
-	return string(head[:n]) == "EESchema"
+	const start = "EESchema"
+	return string(peek(s.fsys, file, len(start))) == start
 }
 
 // findRoots looks, where sheets have no .kicad_pro to tell which is the root, for those that no other one uses.
@@ -232,8 +226,8 @@ func (s *search) findRoots(f *folder, dir string) {
 
 // sheetFiles lists the files of the sheet symbols in a schematic, as written.
 func sheetFiles(fsys fs.FS, file string) []string {
-	src, err := fs.ReadFile(fsys, file)
-	if err != nil {
+	src, err := Read(fsys, file, 0)
+	if err != nil { // whoever reads the design says why
 		return nil
 	}
 	doc, _ := sexpr.ParseTolerant(src)

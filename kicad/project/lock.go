@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -57,18 +56,9 @@ func locks(fsys fs.FS, dir string) ([]Lock, error) {
 
 // read takes the names from the lock; what is not understood stays empty.
 func (l *Lock) read(fsys fs.FS) {
-	f, err := fsys.Open(l.File)
-	if err != nil {
-		return
-	}
-	defer func() { _ = f.Close() }()
 	const most = 4096
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return
-	}
 	var who struct{ Hostname, Username string }
-	if json.Unmarshal(data, &who) == nil {
+	if json.Unmarshal(peek(fsys, l.File, most), &who) == nil {
 		l.Host, l.User = who.Hostname, who.Username
 	}
 }
