@@ -21,36 +21,10 @@ import (
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/llm/wire"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
-// serve answers every request with the same body and keeps what was asked.
-func serve(t *testing.T, contentType, body string) (url string, asked func() (http.Header, string)) {
-	t.Helper()
-	var header http.Header
-	var last string
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		data, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		header, last = r.Header.Clone(), string(data)
-		w.Header().Set("Content-Type", contentType)
-		io.WriteString(w, body)
-	}))
-	t.Cleanup(srv.Close)
-	return srv.URL, func() (http.Header, string) { return header, last }
-}
-
 const stream = "text/event-stream; charset=utf-8"
-
-// events are wire events as a body.
-func events(data ...string) string {
-	var b strings.Builder
-	for _, d := range data {
-		fmt.Fprintf(&b, "data: %s\n\n", d)
-	}
-	return b.String()
-}
 
 const (
 	startText  = `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`
@@ -60,7 +34,7 @@ const (
 	theEnd     = `{"type":"message_stop"}`
 )
 
-var whole = events(startText, helloDelta, stop0, endTurn, theEnd)
+var whole = replytest.Stream(startText, helloDelta, stop0, endTurn, theEnd)
 
 func ask(messages ...llm.Message) *llm.Request {
 	if len(messages) == 0 {
@@ -71,8 +45,8 @@ func ask(messages ...llm.Message) *llm.Request {
 
 func read(t *testing.T, body string) (collect.Reply, error) {
 	t.Helper()
-	url, _ := serve(t, stream, body)
-	return collect.Stream(t.Context(), newClient(t, url), ask())
+	e := replytest.Serve(t, 200, stream, body)
+	return collect.Stream(t.Context(), newClient(t, e.URL), ask())
 }
 
 func TestReplies(t *testing.T) {
@@ -85,41 +59,41 @@ func TestReplies(t *testing.T) {
 	}{
 		{"text", whole, llm.AssistantText("hello")},
 		{"unterminated last event", strings.TrimSuffix(whole, "\n\n"), llm.AssistantText("hello")},
-		{"ping, unknown events and [DONE]", events(`{"type":"ping"}`, `{"type":"new_thing","x":1}`, startText, helloDelta, stop0, endTurn) + "data: [DONE]\n\n" + events(theEnd), llm.AssistantText("hello")},
-		{"whole block at its start", events(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hello"}}`, stop0, endTurn, theEnd), llm.AssistantText("hello")},
-		{"E-162: a delta opens its block", events(helloDelta, stop0, endTurn, theEnd), llm.AssistantText("hello")},
-		{"the end closes what is open", events(startText, helloDelta, endTurn, theEnd), llm.AssistantText("hello")},
-		{"a second stop is ignored", events(startText, helloDelta, stop0, stop0, endTurn, theEnd), llm.AssistantText("hello")},
+		{"ping, unknown events and [DONE]", replytest.Stream(`{"type":"ping"}`, `{"type":"new_thing","x":1}`, startText, helloDelta, stop0, endTurn) + "data: [DONE]\n\n" + replytest.Stream(theEnd), llm.AssistantText("hello")},
+		{"whole block at its start", replytest.Stream(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hello"}}`, stop0, endTurn, theEnd), llm.AssistantText("hello")},
+		{"E-162: a delta opens its block", replytest.Stream(helloDelta, stop0, endTurn, theEnd), llm.AssistantText("hello")},
+		{"the end closes what is open", replytest.Stream(startText, helloDelta, endTurn, theEnd), llm.AssistantText("hello")},
+		{"a second stop is ignored", replytest.Stream(startText, helloDelta, stop0, stop0, endTurn, theEnd), llm.AssistantText("hello")},
 		{
 			"input at the start",
-			events(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x": 1.0}}}`, stop0, finish("tool_use"), theEnd),
+			replytest.Stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{"x": 1.0}}}`, stop0, finish("tool_use"), theEnd),
 			llm.AssistantCalls(llm.Call{ID: "a", Name: "f", Args: `{"x": 1.0}`}),
 		},
 		{
 			"no input at all stays empty",
-			events(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`, stop0, finish("tool_use"), theEnd),
+			replytest.Stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`, stop0, finish("tool_use"), theEnd),
 			llm.AssistantCalls(llm.Call{ID: "a", Name: "f"}),
 		},
 		{
 			"cut input stays as it is",
-			events(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
+			replytest.Stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}`,
 				`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}`, stop0, finish("max_tokens"), theEnd),
 			llm.Message{Role: llm.RoleAssistant, Stop: llm.StopMaxTokens, Parts: []llm.Part{llm.Call{ID: "a", Name: "f", Args: `{"x":`}}},
 		},
 		{
 			"a signature in pieces",
-			events(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`,
+			replytest.Stream(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`,
 				`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2"}}`,
 				`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"ln"}}`, stop0, endTurn, theEnd),
 			llm.Message{Role: llm.RoleAssistant, Stop: llm.StopEndTurn, Parts: []llm.Part{
 				llm.Thinking{Opaque: llm.Opaque{Vendor: "anthropic", Data: json.RawMessage(`{"signature":"c2ln"}`)}},
 			}},
 		},
-		{"pause", events(startText, helloDelta, stop0, finish("pause_turn"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopPause, Parts: []llm.Part{llm.Text{Text: "hello"}}}},
-		{"refusal", events(finish("refusal"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopRefusal}},
-		{"stop sequence", events(finish("stop_sequence"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopSequence}},
-		{"end of the window", events(finish("model_context_window_exceeded"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopContextWindow}},
-		{"a word of tomorrow", events(finish("bored"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopUnknown}},
+		{"pause", replytest.Stream(startText, helloDelta, stop0, finish("pause_turn"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopPause, Parts: []llm.Part{llm.Text{Text: "hello"}}}},
+		{"refusal", replytest.Stream(finish("refusal"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopRefusal}},
+		{"stop sequence", replytest.Stream(finish("stop_sequence"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopSequence}},
+		{"end of the window", replytest.Stream(finish("model_context_window_exceeded"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopContextWindow}},
+		{"a word of tomorrow", replytest.Stream(finish("bored"), theEnd), llm.Message{Role: llm.RoleAssistant, Stop: llm.StopUnknown}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := read(t, tt.body)
@@ -135,24 +109,24 @@ func TestReplies(t *testing.T) {
 
 func TestBrokenReplies(t *testing.T) {
 	fault := func(typ, message string) string {
-		return events(startText, helloDelta, `{"type":"error","error":{"type":"`+typ+`","message":"`+message+`"}}`)
+		return replytest.Stream(startText, helloDelta, `{"type":"error","error":{"type":"`+typ+`","message":"`+message+`"}}`)
 	}
 	for _, tt := range []struct {
 		name, body string
 		want       llm.Class
 	}{
 		{"nothing", "", llm.ClassStreamIncomplete},
-		{"no message_stop", events(startText, helloDelta, stop0, endTurn), llm.ClassStreamIncomplete},
-		{"cut inside the last event", events(startText) + `data: {"type":"content_bl`, llm.ClassStreamIncomplete},
+		{"no message_stop", replytest.Stream(startText, helloDelta, stop0, endTurn), llm.ClassStreamIncomplete},
+		{"cut inside the last event", replytest.Stream(startText) + `data: {"type":"content_bl`, llm.ClassStreamIncomplete},
 		{"not JSON", "data: {oops}\n\n" + whole, llm.ClassMalformedStream},
-		{"a block that is none", events(`{"type":"content_block_start","index":0,"content_block":"x"}`), llm.ClassMalformedStream},
+		{"a block that is none", replytest.Stream(`{"type":"content_block_start","index":0,"content_block":"x"}`), llm.ClassMalformedStream},
 		{"overloaded", fault("overloaded_error", "Overloaded"), llm.ClassOverloaded},
 		{"rate limit", fault("rate_limit_error", "slow"), llm.ClassRateLimit},
 		{"server", fault("api_error", "Internal server error"), llm.ClassServer},
 		{"overflow", fault("invalid_request_error", "prompt is too long: 2 tokens > 1 maximum"), llm.ClassContextOverflow},
 		{"other refusal", fault("invalid_request_error", "bad"), llm.ClassInvalidRequest},
-		{"a gateway's own words", events(startText) + "event: error\ndata: upstream timed out\n\n", llm.ClassServer},
-		{"error without a body", events(`{"type":"error"}`), llm.ClassUnknown},
+		{"a gateway's own words", replytest.Stream(startText) + "event: error\ndata: upstream timed out\n\n", llm.ClassServer},
+		{"error without a body", replytest.Stream(`{"type":"error"}`), llm.ClassUnknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := read(t, tt.body)
@@ -205,14 +179,14 @@ func TestErrorBodyCut(t *testing.T) {
 // Redacted thinking, and blocks of the vendor's own, come back as they came.
 func TestVendorBlocks(t *testing.T) {
 	server := `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
-	url, asked := serve(t, stream, events(
+	e := replytest.Serve(t, 200, stream, replytest.Stream(
 		`{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"ZGF0YQ=="}}`, stop0,
 		`{"type":"content_block_start","index":1,"content_block":`+server+`}`,
 		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"x\"}"}}`,
 		`{"type":"content_block_stop","index":1}`,
 		`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"found"}}`,
 		`{"type":"content_block_stop","index":2}`, endTurn, theEnd))
-	c := newClient(t, url)
+	c := newClient(t, e.URL)
 	first, err := collect.Stream(t.Context(), c, ask())
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +197,7 @@ func TestVendorBlocks(t *testing.T) {
 	if _, err := collect.Stream(t.Context(), c, ask(llm.UserText("go"), first.Message, llm.UserText("on"))); err != nil {
 		t.Fatal(err)
 	}
-	_, body := asked()
+	body := string(e.Body)
 	for _, want := range []string{
 		`{"type":"redacted_thinking","data":"ZGF0YQ=="}`, `"input":{"query":"x"}`, `"type":"server_tool_use"`, `{"type":"text","text":"found"}`,
 	} {
@@ -248,7 +222,7 @@ func TestUsage(t *testing.T) {
 		{"none", `null`, `null`, llm.Usage{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := read(t, events(`{"type":"message_start","message":{"usage":`+tt.start+`}}`, startText, helloDelta, stop0,
+			got, err := read(t, replytest.Stream(`{"type":"message_start","message":{"usage":`+tt.start+`}}`, startText, helloDelta, stop0,
 				`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":`+tt.last+`}`, theEnd))
 			if err != nil || got.Usage != tt.want {
 				t.Errorf("got %+v, %v; want %+v", got.Usage, err, tt.want)
@@ -258,10 +232,10 @@ func TestUsage(t *testing.T) {
 }
 
 func TestWholeReply(t *testing.T) {
-	url, asked := serve(t, "application/json", `{"type":"message","role":"assistant","content":[
+	e := replytest.Serve(t, 200, "application/json", `{"type":"message","role":"assistant","content":[
 		{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"hello"},
 		{"type":"tool_use","id":"a","name":"f","input":{"x":1.0}}],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4}}`)
-	got, err := collect.Stream(t.Context(), newClient(t, url, anthropic.WithoutStream()), ask())
+	got, err := collect.Stream(t.Context(), newClient(t, e.URL, anthropic.WithoutStream()), ask())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,17 +247,17 @@ func TestWholeReply(t *testing.T) {
 	if diff := cmp.Diff(want, got.Message); diff != "" || got.Usage.Output.Value() != 4 {
 		t.Errorf("%+v (-want +got)\n%s", got.Usage, diff)
 	}
-	if _, body := asked(); strings.Contains(body, `"stream"`) {
+	if body := string(e.Body); strings.Contains(body, `"stream"`) {
 		t.Error("a stream was asked for")
 	}
 	for label, body := range map[string]string{"application/json": "\r\n" + whole, stream: `{"type":"message","content":[{"type":"text","text":"hello"}],"stop_reason":"end_turn"}`} {
-		url, _ = serve(t, label, body)
-		if got, err := collect.Stream(t.Context(), newClient(t, url), ask()); err != nil || got.Message.Text() != "hello" {
+		e := replytest.Serve(t, 200, label, body)
+		if got, err := collect.Stream(t.Context(), newClient(t, e.URL), ask()); err != nil || got.Message.Text() != "hello" {
 			t.Errorf("mislabelled as %s: got %+v, %v", label, got, err)
 		}
 	}
-	url, _ = serve(t, "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
-	if _, err := collect.Stream(t.Context(), newClient(t, url), ask()); llm.ClassOf(err) != llm.ClassOverloaded {
+	e = replytest.Serve(t, 200, "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
+	if _, err := collect.Stream(t.Context(), newClient(t, e.URL), ask()); llm.ClassOf(err) != llm.ClassOverloaded {
 		t.Errorf("got %v, want overloaded", err)
 	}
 }
@@ -296,8 +270,8 @@ func TestTimeouts(t *testing.T) {
 		every string
 		want  llm.Class
 	}{
-		{"comments for ever", events(startText, helloDelta), ": keepalive\n\n", llm.ClassStreamIdle},
-		{"pings for ever", events(startText, helloDelta), events(`{"type":"ping"}`), llm.ClassStreamIdle},
+		{"comments for ever", replytest.Stream(startText, helloDelta), ": keepalive\n\n", llm.ClassStreamIdle},
+		{"pings for ever", replytest.Stream(startText, helloDelta), replytest.Stream(`{"type":"ping"}`), llm.ClassStreamIdle},
 		{"no event at all", "", ": keepalive\n\n", llm.ClassTimeout},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -329,14 +303,14 @@ func TestTimeouts(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	url, asked := serve(t, stream, whole)
+	e := replytest.Serve(t, 200, stream, whole)
 	t.Setenv("ANTHROPIC_API_KEY", "from-the-environment")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "from-the-environment")
-	c := newClient(t, url+"/v1/", anthropic.WithBeta("one", "two"))
+	c := newClient(t, e.URL+"/v1/", anthropic.WithBeta("one", "two"))
 	if _, err := collect.Stream(t.Context(), c, ask()); err != nil {
 		t.Fatal(err)
 	}
-	h, _ := asked()
+	h := e.Head
 	for name, want := range map[string]string{
 		"X-Api-Key": llmtest.SuiteKey, "Authorization": "", "Anthropic-Version": "2023-06-01", "Anthropic-Beta": "one,two",
 		"Content-Type": "application/json",
@@ -349,29 +323,29 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("Accept: %q", h.Get("Accept"))
 	}
 	// E-261, E-262: a local server without a key.
-	c, err := anthropic.New("qwen3", anthropic.WithBaseURL(url))
+	c, err := anthropic.New("qwen3", anthropic.WithBaseURL(e.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := collect.Stream(t.Context(), c, ask()); err != nil {
 		t.Fatal(err)
 	}
-	if h, _ := asked(); h.Get("X-Api-Key") != "" || h.Get("Authorization") != "" {
+	if h := e.Head; h.Get("X-Api-Key") != "" || h.Get("Authorization") != "" {
 		t.Errorf("a key came from nowhere: %v", h)
 	}
 }
 
 // Options of the SDK bring authorisation and address for other clouds.
 func TestSDKOptions(t *testing.T) {
-	url, asked := serve(t, stream, whole)
-	c, err := anthropic.New("m", anthropic.WithSDK(option.WithAuthToken("token-of-a-cloud"), option.WithBaseURL(url), option.WithMaxRetries(5)))
+	e := replytest.Serve(t, 200, stream, whole)
+	c, err := anthropic.New("m", anthropic.WithSDK(option.WithAuthToken("token-of-a-cloud"), option.WithBaseURL(e.URL), option.WithMaxRetries(5)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := collect.Stream(t.Context(), c, ask()); err != nil {
 		t.Fatal(err)
 	}
-	if h, _ := asked(); h.Get("Authorization") != "Bearer token-of-a-cloud" || h.Get("X-Api-Key") != "" {
+	if h := e.Head; h.Get("Authorization") != "Bearer token-of-a-cloud" || h.Get("X-Api-Key") != "" {
 		t.Errorf("sent %v", h)
 	}
 }
@@ -402,13 +376,13 @@ func TestSettings(t *testing.T) {
 	settings := llm.Settings{Temperature: &temp, TopK: &topK, Stop: []string{"END"}, Sequential: true, Effort: "high"}
 	send := func(s llm.Settings, opts ...anthropic.Option) map[string]any {
 		t.Helper()
-		url, asked := serve(t, stream, whole)
+		e := replytest.Serve(t, 200, stream, whole)
 		req := ask()
 		req.Settings, req.Tools = s, []llm.Tool{{Name: "f"}}
-		if _, err := collect.Stream(t.Context(), newClient(t, url, opts...), req); err != nil {
+		if _, err := collect.Stream(t.Context(), newClient(t, e.URL, opts...), req); err != nil {
 			t.Fatal(err)
 		}
-		_, body := asked()
+		body := string(e.Body)
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(body), &fields); err != nil {
 			t.Fatal(err)

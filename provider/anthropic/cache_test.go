@@ -14,6 +14,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 // marked are the places with a mark, such as system, tool 1 and 2.0 for the first
@@ -80,11 +81,11 @@ func TestMarks(t *testing.T) {
 		{"the anchor is the end", fourth, llm.Request{System: "s", Messages: []llm.Message{llm.UserText("go")}, CacheAnchor: 0}, []string{"system", "0.0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			url, asked := serve(t, stream, whole)
-			if _, err := collect.Stream(t.Context(), newClient(t, url, tt.opts...), &tt.req); err != nil {
+			e := replytest.Serve(t, 200, stream, whole)
+			if _, err := collect.Stream(t.Context(), newClient(t, e.URL, tt.opts...), &tt.req); err != nil {
 				t.Fatal(err)
 			}
-			_, body := asked()
+			body := string(e.Body)
 			if got := marked(t, body); !slices.Equal(got, tt.want) {
 				t.Errorf("marks at %q, want %q", got, tt.want)
 			}

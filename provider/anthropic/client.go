@@ -5,7 +5,6 @@ package anthropic
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
+	"github.com/fiducial-dev/fiducial/provider/sse"
 )
 
 // Vendor is the vendor of the client's models and of the [llm.Opaque] data that it
@@ -88,26 +89,17 @@ func (c *Client) Describe() llm.Model { return c.model }
 
 // Stream sends one request and yields its reply as it comes.
 func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
-	return func(yield func(llm.Event, error) bool) {
-		body, names, err := c.encode(req)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		guard, watched := wire.Watch(ctx, c.config.timeouts)
-		defer guard.Stop()
-		resp, err := c.open(watched, body)
-		if err != nil {
-			yield(nil, c.failure(ctx, guard, err))
-			return
-		}
-		defer resp.Body.Close() //nolint:errcheck // the reply was read, or is given up
-		guard.Opened()
-		d := decoder{names: names, yield: yield, mask: c.mask}
-		if err := d.read(resp, guard); err != nil {
-			yield(nil, c.failure(ctx, guard, err))
-		}
+	body, names, err := c.encode(req)
+	if err != nil {
+		return func(yield func(llm.Event, error) bool) { yield(nil, err) }
 	}
+	return reply.Request[sse.Event]{
+		Op: op, Limits: c.config.timeouts, Frames: sse.Read, TooLong: sse.ErrTooLong, Decoder: newDecoder(names),
+		Open: func(ctx context.Context) (*http.Response, wire.Mask, error) {
+			res, err := c.open(ctx, body)
+			return res, c.mask, err
+		},
+	}.Stream(ctx)
 }
 
 // open sends the request and returns a response whose status says success.
@@ -127,20 +119,7 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, error) 
 		}
 		return resp, nil
 	}
-	defer resp.Body.Close()                                             //nolint:errcheck // the status is the error
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxErrorBody)) // what there is of it will do
-	return nil, statusError(resp.StatusCode, resp.Header, text)
-}
-
-// failure is the error to hand out for any that may have come up.
-func (c *Client) failure(ctx context.Context, guard *wire.Guard, err error) error {
-	e, ours := errors.AsType[*llm.Error](err)
-	if !ours {
-		return guard.Failure(ctx, op, err, c.mask)
-	}
-	e.Op = op
-	e.Message = c.mask.Text(e.Message)
-	return e
+	return nil, statusError(resp.StatusCode, resp.Header, reply.Refusal(resp))
 }
 
 func statusError(status int, header http.Header, body []byte) *llm.Error {

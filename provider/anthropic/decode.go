@@ -3,35 +3,27 @@
 package anthropic
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"slices"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
-	"github.com/fiducial-dev/fiducial/provider/sse"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
-
-// maxWhole is the longest reply that is read when it comes in one piece.
-const maxWhole = 64 << 20
 
 // A decoder turns one response into events. It keeps what the format spreads over
 // several wire events: usage, signatures, and blocks that are no concern of ours.
 type decoder struct {
 	names *wire.Names
-	yield func(llm.Event, error) bool
-	mask  wire.Mask
+	out   []llm.Event
 
 	blocks map[int]*open
 	usage  usage
 	stop   string
 	calls  int
 	done   bool // message_stop came
-	gone   bool // the reader of events has left
 }
 
 // An open block.
@@ -45,71 +37,44 @@ type open struct {
 	closed    bool
 }
 
-// read yields the events of a response until its terminal one. It returns the
-// error that ended it otherwise.
-func (d *decoder) read(resp *http.Response, guard *wire.Guard) error {
-	d.blocks = map[int]*open{}
-	body := bufio.NewReaderSize(resp.Body, 512)
-	if isObject(body) {
-		return d.whole(body, guard)
-	}
-	for frame, err := range sse.Read(body, 0) {
-		if err != nil {
-			return readError(err)
-		}
-		var ev event
-		if err := json.Unmarshal([]byte(frame.Data), &ev); err != nil {
-			if frame.Unterminated {
-				break // cut within its last event
-			}
-			switch {
-			case frame.Data == "[DONE]":
-				continue // some servers borrow it from another format
-			case frame.Type == "error": // a gateway's own words
-				return &llm.Error{Class: llm.ClassServer, Op: op, Message: llm.CutUTF8(wire.UTF8(frame.Data), 512)}
-			}
-			return malformed("an event is not JSON: " + err.Error())
-		}
-		if typ := cmp.Or(ev.Type, frame.Type); typ != "ping" {
-			guard.Seen()
-			if err := d.event(typ, &ev, frame.Data); err != nil {
-				return err
-			}
-			if d.done || d.gone {
-				return nil
-			}
-			guard.Wait()
-		}
-	}
-	return &llm.Error{
-		Class: llm.ClassStreamIncomplete, Op: op,
-		Message: "the stream ended without message_stop", Err: io.ErrUnexpectedEOF,
-	}
+func newDecoder(names *wire.Names) *decoder {
+	return &decoder{names: names, blocks: map[int]*open{}}
 }
 
-// isObject reports whether a body is one JSON object instead of a stream. It looks
-// at the body, since servers mislabel both. Errors are left to who reads next.
-func isObject(body *bufio.Reader) bool {
-	for n := 1; ; n++ {
-		head, err := body.Peek(n)
-		if err != nil {
-			return false
-		}
-		switch head[n-1] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return head[n-1] == '{'
-		}
-	}
+func (d *decoder) Complete() bool    { return d.done }
+func (d *decoder) Over() bool        { return d.done }
+func (d *decoder) End() error        { return nil }
+func (d *decoder) emit(ev llm.Event) { d.out = append(d.out, ev) }
+
+// Drain returns the events since the last call, valid until the next call of any
+// method.
+func (d *decoder) Drain() []llm.Event {
+	out := d.out
+	d.out = d.out[:0]
+	return out
 }
 
-// whole reads a reply that came as one JSON value.
-func (d *decoder) whole(body io.Reader, guard *wire.Guard) error {
-	data, err := io.ReadAll(io.LimitReader(body, maxWhole))
-	if err != nil {
-		return readError(err)
+// Take reads one event. A ping does not move the reply.
+func (d *decoder) Take(frame reply.Frame) (bool, error) {
+	var ev event
+	if err := json.Unmarshal([]byte(frame.Data), &ev); err != nil {
+		switch {
+		case frame.Data == "[DONE]":
+			return false, nil // some servers borrow it from another format
+		case frame.Type == "error" && !frame.Unterminated: // a gateway's own words
+			return true, &llm.Error{Class: llm.ClassServer, Message: llm.CutUTF8(wire.UTF8(frame.Data), 512)}
+		}
+		return true, reply.Malformed("json", "an event is not JSON: %v", err)
 	}
-	guard.Seen()
+	typ := cmp.Or(ev.Type, frame.Type)
+	if typ == "ping" {
+		return false, nil
+	}
+	return true, d.event(typ, &ev, frame.Data)
+}
+
+// Whole reads a reply that came as one JSON value.
+func (d *decoder) Whole(data []byte) error {
 	var m struct {
 		Type       string            `json:"type"`
 		Content    []json.RawMessage `json:"content"`
@@ -117,7 +82,7 @@ func (d *decoder) whole(body io.Reader, guard *wire.Guard) error {
 		Usage      *usage            `json:"usage"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return malformed("the reply is not JSON: " + err.Error())
+		return reply.Malformed("json", "the reply is not JSON: %v", err)
 	}
 	if m.Type != "message" {
 		return statusError(0, http.Header{}, data)
@@ -176,22 +141,9 @@ func (d *decoder) event(typ string, ev *event, data string) error {
 	case "error":
 		return statusError(0, http.Header{}, []byte(`{"error":`+cmp.Or(string(ev.Error), "null")+`}`))
 	default:
-		d.unhandled(typ, data)
+		d.emit(reply.Unhandled(Vendor, typ, data))
 	}
 	return nil
-}
-
-func (d *decoder) emit(ev llm.Event) {
-	if !d.gone && !d.yield(ev, nil) {
-		d.gone = true
-	}
-}
-
-func (d *decoder) unhandled(typ, data string) {
-	d.emit(llm.Unhandled{
-		Vendor: Vendor, Type: typ, Size: len(data),
-		Preview: llm.CutUTF8(d.mask.Text(wire.UTF8(llm.CutUTF8(data, 1024))), 512),
-	})
 }
 
 // A start is what a content block says of itself as it opens.
@@ -210,7 +162,7 @@ type start struct {
 func (d *decoder) start(index int, raw json.RawMessage) error {
 	var s start
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return malformed("a content block is no object: " + err.Error())
+		return reply.Malformed("content_block", "a content block is no object: %v", err)
 	}
 	b := &open{}
 	d.blocks[index] = b
@@ -230,7 +182,7 @@ func (d *decoder) start(index int, raw json.RawMessage) error {
 	default:
 		// Kept on an empty text, and sent back as it came.
 		b.vendor = slices.Clone(raw)
-		d.unhandled("content_block_start "+s.Type, string(raw))
+		d.emit(reply.Unhandled(Vendor, "content_block_start "+s.Type, string(raw)))
 	}
 	b.kind = ev.Kind
 	d.emit(ev)
@@ -265,7 +217,7 @@ func (d *decoder) delta(ev *event, data string) {
 	case "signature_delta":
 		b.signature += ev.Delta.Signature
 	default:
-		d.unhandled("content_block_delta "+ev.Delta.Type, data)
+		d.emit(reply.Unhandled(Vendor, "content_block_delta "+ev.Delta.Type, data))
 	}
 }
 
@@ -382,17 +334,4 @@ func (d *decoder) stopReason() llm.StopReason {
 		}
 	}
 	return llm.StopUnknown
-}
-
-// readError is an error of reading a body: ours where it is the format's fault,
-// else the transport's.
-func readError(err error) error {
-	if errors.Is(err, sse.ErrTooLong) {
-		return malformed(err.Error())
-	}
-	return err
-}
-
-func malformed(message string) *llm.Error {
-	return &llm.Error{Class: llm.ClassMalformedStream, Op: op, Message: message}
 }

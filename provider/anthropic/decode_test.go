@@ -5,7 +5,6 @@ package anthropic_test
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -15,21 +14,8 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
-
-// A canned transport answers every request with the same body, without a network.
-type canned struct{ body string }
-
-func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		io.Copy(io.Discard, r.Body)
-		r.Body.Close()
-	}
-	return &http.Response{
-		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1, Request: r,
-		Header: http.Header{"Content-Type": {stream}}, Body: io.NopCloser(strings.NewReader(c.body)),
-	}, nil
-}
 
 func longReply(deltas int) string {
 	var b strings.Builder
@@ -56,7 +42,7 @@ func longReply(deltas int) string {
 // by the vendor's SDK, its stream loop alone and with its accumulator.
 func BenchmarkDecode(b *testing.B) {
 	body := longReply(2000)
-	web := &http.Client{Transport: canned{body}}
+	web := replytest.Canned(func() io.Reader { return strings.NewReader(body) }).Client()
 	b.Run("ours", func(b *testing.B) {
 		c, err := anthropic.New("claude-sonnet-4-5", anthropic.WithAPIKey("k"), anthropic.WithHTTPClient(web))
 		if err != nil {
@@ -102,12 +88,12 @@ func BenchmarkDecode(b *testing.B) {
 func FuzzDecode(f *testing.F) {
 	f.Add(whole)
 	f.Add(longReply(2))
-	f.Add(events(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`))
-	f.Add(events(`{"type":"content_block_start","index":-1,"content_block":{"type":"server_tool_use","input":{"a":1}}}`,
+	f.Add(replytest.Stream(`{"type":"error","error":{"type":"overloaded_error","message":"x"}}`))
+	f.Add(replytest.Stream(`{"type":"content_block_start","index":-1,"content_block":{"type":"server_tool_use","input":{"a":1}}}`,
 		`{"type":"content_block_delta","index":-1,"delta":{"type":"input_json_delta","partial_json":"{}"}}`, theEnd))
-	f.Add(events(`{"type":"content_block_delta","index":7,"delta":{"type":"signature_delta","signature":"x"}}`, theEnd))
+	f.Add(replytest.Stream(`{"type":"content_block_delta","index":7,"delta":{"type":"signature_delta","signature":"x"}}`, theEnd))
 	f.Fuzz(func(t *testing.T, body string) {
-		c, err := anthropic.New("m", anthropic.WithAPIKey("k"), anthropic.WithHTTPClient(&http.Client{Transport: canned{body}}))
+		c, err := anthropic.New("m", anthropic.WithAPIKey("k"), anthropic.WithHTTPClient(replytest.Canned(func() io.Reader { return strings.NewReader(body) }).Client()))
 		if err != nil {
 			t.Fatal(err)
 		}

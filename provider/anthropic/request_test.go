@@ -9,24 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-const mark = `,"cache_control":{"type":"ephemeral"}`
-
-func withoutMarks(body string) string { return strings.ReplaceAll(body, mark, "") }
-
-// checkPrefix holds that what the older request said stands at the start of the
-// newer one, byte for byte, cache marks aside (E-186).
-func checkPrefix(t *testing.T, older, newer string) {
-	t.Helper()
-	older = strings.TrimSuffix(withoutMarks(older), "]}") // the ends of messages and body
-	if newer = withoutMarks(newer); !strings.HasPrefix(newer, older) {
-		n := 0
-		for n < min(len(older), len(newer)) && older[n] == newer[n] {
-			n++
-		}
-		t.Errorf("the prefix changed at byte %d of %d:\nolder %.120q\nnewer %.120q", n, len(older), older[n:], newer[n:])
-	}
-}
-
 type wireBlock struct {
 	Type         string
 	Text         string

@@ -8,6 +8,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 func TestClient(t *testing.T) {
@@ -22,6 +23,14 @@ func TestClient(t *testing.T) {
 			}, llmtest.WireAnthropic)
 		})
 	}
+}
+
+// TestE186_BytePrefix: without marks, all of a request but the brackets at its end
+// is the start of the next one.
+func TestE186_BytePrefix(t *testing.T) {
+	replytest.CheckPrefix(t, func(base string) (llm.Client, error) {
+		return newClient(t, base, anthropic.WithoutCache()), nil
+	})
 }
 
 func newClient(t testing.TB, baseURL string, opts ...anthropic.Option) *anthropic.Client {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/provider/gemini"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 // longReply is a reply of many pieces of text and many calls.
@@ -33,7 +34,7 @@ func longReply(pieces int) string {
 // BenchmarkDecode reads a long reply.
 func BenchmarkDecode(b *testing.B) {
 	body := longReply(4000)
-	h := &http.Client{Transport: canned(func() io.Reader { return strings.NewReader(body) })}
+	h := &http.Client{Transport: replytest.Canned(func() io.Reader { return strings.NewReader(body) })}
 	c, err := gemini.New("gemini-3-pro-preview", gemini.WithBaseURL("http://localhost"), gemini.WithHTTPClient(h))
 	if err != nil {
 		b.Fatal(err)
@@ -41,7 +42,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := collect.Stream(b.Context(), c, ask("go"))
+		r, err := collect.Stream(b.Context(), c, replytest.Ask("go"))
 		if err != nil || r.Message.CountCalls() != 400 {
 			b.Fatal(r, err)
 		}

@@ -3,18 +3,14 @@
 package gemini
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"net/http"
-	"time"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 	"github.com/fiducial-dev/fiducial/provider/sse"
 )
 
@@ -22,12 +18,6 @@ import (
 const Vendor = "gemini"
 
 const op = "gemini: stream"
-
-// tailWait is how long the end of a stream may take once the reply is complete.
-const tailWait = 3 * time.Second
-
-// maxWhole is the largest reply that is not a stream, in bytes.
-const maxWhole = 64 << 20
 
 // Client is an [llm.Client] for one Gemini model. It is safe for concurrent use.
 type Client struct {
@@ -73,30 +63,12 @@ func (c *Client) Check(set llm.Settings) []string {
 // reason came. Ids of calls are left to package collect unless the server gives
 // its own (E-254).
 func (c *Client) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
-	return func(yield func(llm.Event, error) bool) {
-		guard, gctx := wire.Watch(ctx, c.limits)
-		defer guard.Stop()
-		gctx, cancel := context.WithCancel(gctx)
-		defer cancel()
-
-		names := wire.NewNames(req.Tools)
-		res, mask, err := c.open(gctx, encode(c.setup, req, names))
-		if err != nil {
-			yield(nil, failure(ctx, guard, err, mask))
-			return
-		}
-		defer res.Body.Close() //nolint:errcheck // the reply was read, or is given up
-		guard.Opened()
-
-		r := reader{guard: guard, cut: cancel, yield: yield, dec: newStream(names)}
-		body, read := bufio.NewReader(res.Body), r.stream
-		if wire.IsJSON(res.Header, body) {
-			read = r.whole
-		}
-		if err := read(body); err != nil && !r.stopped {
-			yield(nil, failure(ctx, guard, err, mask))
-		}
-	}
+	names := wire.NewNames(req.Tools)
+	body := encode(c.setup, req, names)
+	return reply.Request[sse.Event]{
+		Op: op, Limits: c.limits, Frames: sse.Read, TooLong: sse.ErrTooLong, Decoder: newStream(names),
+		Open: func(ctx context.Context) (*http.Response, wire.Mask, error) { return c.open(ctx, body) },
+	}.Stream(ctx)
 }
 
 // open sends the request and returns a response whose status is a success. The
@@ -132,109 +104,5 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, wire.Ma
 	if res.StatusCode < 300 {
 		return res, mask, nil
 	}
-	defer res.Body.Close() //nolint:errcheck // the status is the error
-	text, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxErrorBody))
-	if err != nil && len(text) == 0 {
-		text = []byte(res.Status)
-	}
-	return nil, mask, statusError(res.StatusCode, res.Header, text)
-}
-
-// A reader is one response being read.
-type reader struct {
-	guard   *wire.Guard
-	cut     func() // ends the request
-	yield   func(llm.Event, error) bool
-	dec     *stream
-	stopped bool // the consumer wants no more
-}
-
-// flush hands on what the decoder has collected; false when the consumer stopped.
-func (r *reader) flush() bool {
-	for _, ev := range r.dec.drain() {
-		if !r.yield(ev, nil) {
-			r.stopped = true
-			return false
-		}
-	}
-	return true
-}
-
-func (r *reader) stream(body io.Reader) error {
-	var tail *time.Timer
-	for ev, err := range sse.Read(body, 0) {
-		if err != nil {
-			if r.dec.complete() {
-				break // only what may follow the end is missing
-			}
-			if errors.Is(err, sse.ErrTooLong) {
-				return malformed("too_long", "%v", err)
-			}
-			return err
-		}
-		r.guard.Seen()
-		err = r.dec.take([]byte(ev.Data))
-		if !r.flush() {
-			return nil
-		}
-		if err != nil && ev.Unterminated && llm.ClassOf(err) == llm.ClassMalformedStream {
-			break // the event was cut
-		}
-		if err != nil {
-			return err
-		}
-		if tail == nil && r.dec.complete() {
-			tail = time.AfterFunc(tailWait, r.cut)
-			defer tail.Stop()
-		}
-		r.guard.Wait()
-	}
-	return r.finish()
-}
-
-func (r *reader) whole(body io.Reader) error {
-	data, err := io.ReadAll(io.LimitReader(body, maxWhole))
-	if err != nil {
-		return err
-	}
-	err = r.dec.takeAll(data)
-	if !r.flush() {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return r.finish()
-}
-
-func (r *reader) finish() error {
-	if !r.dec.complete() {
-		return &llm.Error{
-			Class:   llm.ClassStreamIncomplete,
-			Message: "the stream ended before the provider said that the reply was complete",
-		}
-	}
-	err := r.dec.end()
-	if !r.flush() {
-		return nil
-	}
-	return err
-}
-
-// failure is the error to report for err: a verdict of ours without secrets, or
-// what the transport's error means.
-func failure(ctx context.Context, guard *wire.Guard, err error, mask wire.Mask) error {
-	verdict, ok := errors.AsType[*llm.Error](err)
-	if !ok || ctx.Err() != nil {
-		return guard.Failure(ctx, op, err, mask)
-	}
-	out := *verdict
-	out.Op = op
-	out.Code, out.Message = mask.Text(out.Code), mask.Text(out.Message)
-	return &out
-}
-
-// malformed is the error of a stream that broke the rules of its format.
-func malformed(code, format string, args ...any) *llm.Error {
-	return &llm.Error{Class: llm.ClassMalformedStream, Code: code, Message: fmt.Sprintf(format, args...)}
+	return nil, mask, statusError(res.StatusCode, res.Header, reply.Refusal(res))
 }

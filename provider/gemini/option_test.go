@@ -5,7 +5,6 @@ package gemini_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/llm/wire"
 	"github.com/fiducial-dev/fiducial/provider/gemini"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 const secret = "AIza-very-secret-key"
@@ -57,17 +57,17 @@ func TestAddresses(t *testing.T) {
 			"/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
 		},
 	} {
-		e := serve(t, 200, "text/event-stream", sse(parts(`{"text":"hi"}`), ends("STOP")))
-		c := client(t, tt.model, e.url+tt.path, gemini.WithToken(func(context.Context) (string, error) { return "tok-123", nil }))
-		if _, err := collect.Stream(t.Context(), c, ask("go")); err != nil {
+		e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(parts(`{"text":"hi"}`), ends("STOP")))
+		c := client(t, tt.model, e.URL+tt.path, gemini.WithToken(func(context.Context) (string, error) { return "tok-123", nil }))
+		if _, err := collect.Stream(t.Context(), c, replytest.Ask("go")); err != nil {
 			t.Fatal(err)
 		}
-		if e.uri != tt.want || e.head.Get("Authorization") != "Bearer tok-123" || e.head.Get("X-Goog-Api-Key") != "" {
-			t.Errorf("got %s with %q, want %s", e.uri, e.head.Get("Authorization"), tt.want)
+		if e.URI != tt.want || e.Head.Get("Authorization") != "Bearer tok-123" || e.Head.Get("X-Goog-Api-Key") != "" {
+			t.Errorf("got %s with %q, want %s", e.URI, e.Head.Get("Authorization"), tt.want)
 		}
 	}
 	c := client(t, "gemini-2.5-pro", "http://127.0.0.1:1", gemini.WithToken(func(context.Context) (string, error) { return "", errors.New("no login") }))
-	if _, err := collect.Stream(t.Context(), c, ask("go")); llm.ClassOf(err) != llm.ClassAuth {
+	if _, err := collect.Stream(t.Context(), c, replytest.Ask("go")); llm.ClassOf(err) != llm.ClassAuth {
 		t.Errorf("no token: got %v, want class auth", err)
 	}
 }
@@ -99,9 +99,9 @@ func TestStatusErrors(t *testing.T) {
 		{504, rpc("DEADLINE_EXCEEDED", "late", ""), llm.ClassServer, "DEADLINE_EXCEEDED", 0},
 		{502, `<html>bad gateway</html>`, llm.ClassServer, "", 0},
 	} {
-		e := serve(t, tt.status, "application/json", tt.body)
-		_, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.url, gemini.WithAPIKey(secret)), ask("go"))
-		got := errorOf(t, err)
+		e := replytest.Serve(t, tt.status, "application/json", tt.body)
+		_, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.URL, gemini.WithAPIKey(secret)), replytest.Ask("go"))
+		got := replytest.ErrorOf(t, err)
 		if got.Class != tt.want || got.Status != tt.status || got.Code != tt.code || got.RetryAfter != tt.wait || strings.Contains(err.Error(), secret) {
 			t.Errorf("%d %s: got %+v, want class %s", tt.status, tt.body, got, tt.want)
 		}
@@ -117,39 +117,15 @@ func TestRedirects(t *testing.T) {
 		http.Redirect(w, r, other.URL+"/x?key="+secret, http.StatusTemporaryRedirect)
 	}))
 	defer first.Close()
-	_, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", first.URL, gemini.WithAPIKey(secret)), ask("go"))
+	_, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", first.URL, gemini.WithAPIKey(secret)), replytest.Ask("go"))
 	if err == nil || got != nil || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v; the other host saw %v", err, got)
 	}
 }
 
 func TestLimits(t *testing.T) {
-	hang := func(first string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if first != "" {
-				_, _ = io.WriteString(w, first)
-				w.(http.Flusher).Flush()
-			}
-			_, _ = io.ReadAll(r.Body)
-			<-r.Context().Done()
-		}))
-		t.Cleanup(s.Close)
-		return s.URL
-	}
-	hi := sse(parts(`{"text":"hi"}`))
-	limits := wire.Timeouts{Open: 50 * time.Millisecond, First: 50 * time.Millisecond, Idle: 50 * time.Millisecond}
-	for _, tt := range []struct {
-		first string
-		want  llm.Class
-	}{
-		{"", llm.ClassTimeout},
-		{": wait\n\n", llm.ClassTimeout},
-		{hi, llm.ClassStreamIdle},
-		{hi + sse(ends("STOP")), ""},
-	} {
-		r, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", hang(tt.first), gemini.WithTimeouts(limits)), ask("go"))
-		if tt.want == "" && (err != nil || r.Message.Text() != "hi") || tt.want != "" && llm.ClassOf(err) != tt.want {
-			t.Errorf("%q: got %+v, %v, want class %q", tt.first, r.Message, err, tt.want)
-		}
-	}
+	hi := replytest.Stream(parts(`{"text":"hi"}`))
+	replytest.CheckLimits(t, hi, replytest.Stream(ends("STOP")), func(base string, limits wire.Timeouts) (llm.Client, error) {
+		return gemini.New("gemini-2.5-pro", gemini.WithBaseURL(base), gemini.WithTimeouts(limits))
+	})
 }

@@ -9,22 +9,23 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 // parameters is a schema as it is sent, "" when none is.
 func parameters(t *testing.T, schema string) string {
 	t.Helper()
-	e := serve(t, 400, "application/json", `{}`)
-	req := ask("go")
+	e := replytest.Serve(t, 400, "application/json", `{}`)
+	req := replytest.Ask("go")
 	req.Tools = []llm.Tool{{Name: "t", Schema: json.RawMessage(schema)}}
-	_, _ = collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.url), req)
+	_, _ = collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.URL), req)
 	var body struct {
 		Tools []struct {
 			Functions []struct{ Parameters json.RawMessage } `json:"functionDeclarations"`
 		}
 	}
-	if err := json.Unmarshal(e.body, &body); err != nil {
-		t.Fatalf("%s: %v", e.body, err)
+	if err := json.Unmarshal(e.Body, &body); err != nil {
+		t.Fatalf("%s: %v", e.Body, err)
 	}
 	return string(body.Tools[0].Functions[0].Parameters)
 }

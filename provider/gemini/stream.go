@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // A chunk is one event of a stream, or a whole reply.
@@ -97,23 +98,24 @@ type stream struct {
 
 func newStream(names *wire.Names) *stream { return &stream{names: names} }
 
-func (s *stream) complete() bool    { return s.finish != "" }
+func (s *stream) Complete() bool    { return s.finish != "" }
+func (s *stream) Over() bool        { return false } // usage may follow
 func (s *stream) emit(ev llm.Event) { s.out = append(s.out, ev) }
 
-// drain returns the events since the last call, valid until the next call of any
+// Drain returns the events since the last call, valid until the next call of any
 // method.
-func (s *stream) drain() []llm.Event {
+func (s *stream) Drain() []llm.Event {
 	out := s.out
 	s.out = s.out[:0]
 	return out
 }
 
-// takeAll reads a reply that came in one piece: one chunk, or an array of them.
-func (s *stream) takeAll(data []byte) error {
+// Whole reads a reply that came in one piece: one chunk, or an array of them.
+func (s *stream) Whole(data []byte) error {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '[' {
 		var list []json.RawMessage
 		if err := json.Unmarshal(data, &list); err != nil {
-			return malformed("json", "the reply cannot be read: %v", err)
+			return reply.Malformed("json", "the reply cannot be read: %v", err)
 		}
 		for _, c := range list {
 			if err := s.take(c); err != nil {
@@ -125,13 +127,16 @@ func (s *stream) takeAll(data []byte) error {
 	return s.take(data)
 }
 
+// Take reads one event.
+func (s *stream) Take(ev reply.Frame) (bool, error) { return true, s.take([]byte(ev.Data)) }
+
 func (s *stream) take(data []byte) error {
 	if string(bytes.TrimSpace(data)) == "[DONE]" { // of gateways
 		return nil
 	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return malformed("json", "an event is no chunk of a reply: %v", err)
+		return reply.Malformed("json", "an event is no chunk of a reply: %v", err)
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		return streamError(data)
@@ -146,7 +151,7 @@ func (s *stream) take(data []byte) error {
 		}
 	}
 	if len(c.Candidates) == 0 && c.Usage == nil {
-		s.emit(unhandled("chunk", data))
+		s.emit(reply.Unhandled(Vendor, "chunk", string(data)))
 	}
 	for i := range c.Candidates {
 		if c.Candidates[i].Index != 0 {
@@ -174,7 +179,7 @@ func (s *stream) candidate(c *candidate) error {
 			Message: fmt.Sprintf("the model's call was no call. %s", c.Message),
 		}
 	case "MALFORMED_RESPONSE":
-		return malformed(c.Finish, "the model's reply was malformed. %s", c.Message)
+		return reply.Malformed(c.Finish, "the model's reply was malformed. %s", c.Message)
 	case "MISSING_THOUGHT_SIGNATURE":
 		return &llm.Error{Class: llm.ClassInvalidRequest, Code: c.Finish, Message: "a call was sent back without its signature. " + c.Message}
 	}
@@ -191,11 +196,11 @@ func (s *stream) part(p *part) error {
 	case p.Text != nil:
 		s.words(llm.BlockText, *p.Text, p.Signature)
 	case len(p.Inline) > 0:
-		s.emit(unhandled("inlineData", p.Inline))
+		s.emit(reply.Unhandled(Vendor, "inlineData", string(p.Inline)))
 	case len(p.Code) > 0:
-		s.emit(unhandled("executableCode", p.Code))
+		s.emit(reply.Unhandled(Vendor, "executableCode", string(p.Code)))
 	case len(p.CodeOut) > 0:
-		s.emit(unhandled("codeExecutionResult", p.CodeOut))
+		s.emit(reply.Unhandled(Vendor, "codeExecutionResult", string(p.CodeOut)))
 	case p.Signature != "": // a signature alone
 		s.words(llm.BlockText, "", p.Signature)
 	}
@@ -269,7 +274,7 @@ func (s *stream) close() {
 }
 
 // end closes what is open and the reply.
-func (s *stream) end() error {
+func (s *stream) End() error {
 	s.close()
 	s.emit(llm.Finish{Stop: s.stop()})
 	return nil
@@ -292,10 +297,4 @@ func (s *stream) stop() llm.StopReason {
 		return llm.StopIncomplete
 	}
 	return llm.StopUnknown
-}
-
-// unhandled reports a part of a reply that nobody reads (E-160).
-func unhandled(kind string, data []byte) llm.Unhandled {
-	const preview = 512
-	return llm.Unhandled{Vendor: Vendor, Type: kind, Preview: llm.CutUTF8(string(data), preview), Size: len(data)}
 }

@@ -4,10 +4,6 @@ package gemini_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,41 +12,8 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/provider/gemini"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
-
-// An endpoint answers every request with the same stream and keeps the last one.
-type endpoint struct {
-	url  string
-	body []byte
-	head http.Header
-	uri  string
-}
-
-func serve(t *testing.T, status int, media, body string) *endpoint {
-	t.Helper()
-	e := &endpoint{}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var err error
-		if e.body, err = io.ReadAll(r.Body); err != nil {
-			t.Error(err)
-		}
-		e.head, e.uri = r.Header, r.URL.RequestURI()
-		w.Header().Set("Content-Type", media)
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(s.Close)
-	e.url = s.URL
-	return e
-}
-
-func sse(data ...string) string {
-	var b strings.Builder
-	for _, d := range data {
-		b.WriteString("data: " + d + "\r\n\r\n")
-	}
-	return b.String()
-}
 
 // parts is a chunk of parts.
 func parts(p string) string {
@@ -60,10 +23,6 @@ func parts(p string) string {
 // ends is a chunk with a finish reason.
 func ends(reason string) string {
 	return `{"candidates":[{"finishReason":"` + reason + `","index":0}]}`
-}
-
-func ask(text string) *llm.Request {
-	return &llm.Request{Messages: []llm.Message{llm.UserText(text)}, CacheAnchor: -1}
 }
 
 func client(t *testing.T, model, base string, opts ...gemini.Option) *gemini.Client {
@@ -77,41 +36,17 @@ func client(t *testing.T, model, base string, opts ...gemini.Option) *gemini.Cli
 
 func reply(t *testing.T, data ...string) (collect.Reply, error) {
 	t.Helper()
-	e := serve(t, 200, "text/event-stream", sse(data...))
-	return collect.Stream(t.Context(), client(t, "gemini-3-pro", e.url), ask("go"))
-}
-
-func errorOf(t *testing.T, err error) *llm.Error {
-	t.Helper()
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok {
-		t.Fatalf("got %v, want an *llm.Error", err)
-	}
-	return e
+	e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(data...))
+	return collect.Stream(t.Context(), client(t, "gemini-3-pro", e.URL), replytest.Ask("go"))
 }
 
 // again sends a reply back and returns what stands in for it.
 func again(t *testing.T, model string, data ...string) []string {
 	t.Helper()
-	e := serve(t, 200, "text/event-stream", sse(data...))
-	c := client(t, model, e.url)
-	req := ask("go")
-	r, err := collect.Stream(t.Context(), c, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Messages = append(req.Messages, r.Message)
-	var results []llm.Result
-	for _, call := range r.Message.Calls() {
-		results = append(results, llm.Result{CallID: call.ID, Name: call.Name, Status: llm.StatusSuccess, Summary: "ok"})
-	}
-	if len(results) > 0 {
-		req.Messages = append(req.Messages, llm.ToolResults(results...))
-	}
-	if _, err := collect.Stream(t.Context(), c, req); err != nil {
-		t.Fatal(err)
-	}
-	return contents(t, e.body)[1:]
+	e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(data...))
+	c := client(t, model, e.URL)
+	replytest.Again(t, c)
+	return contents(t, e.Body)[1:]
 }
 
 func contents(t *testing.T, body []byte) []string {
@@ -192,8 +127,8 @@ func TestE258_SignaturesGoBack(t *testing.T) {
 // TestForeignCalls: a newer model insists on a signature; another vendor's is not
 // given to it.
 func TestForeignCalls(t *testing.T) {
-	e := serve(t, 400, "application/json", `{}`)
-	req := ask("go")
+	e := replytest.Serve(t, 400, "application/json", `{}`)
+	req := replytest.Ask("go")
 	req.Messages = append(req.Messages,
 		llm.AssistantCalls(
 			llm.Call{ID: "a", Name: "my.read", Args: "{oops", Opaque: llm.Opaque{Vendor: "openai", Data: json.RawMessage(`{"thoughtSignature":"x"}`)}},
@@ -223,8 +158,8 @@ func TestForeignCalls(t *testing.T) {
 			`{"role":"user","parts":[{"text":"go on"}]}`,
 		},
 	} {
-		_, _ = collect.Stream(t.Context(), client(t, model, e.url), req)
-		if diff := cmp.Diff(want, contents(t, e.body)); diff != "" {
+		_, _ = collect.Stream(t.Context(), client(t, model, e.URL), req)
+		if diff := cmp.Diff(want, contents(t, e.Body)); diff != "" {
 			t.Errorf("%s: contents (-want +got):\n%s", model, diff)
 		}
 	}
@@ -232,33 +167,33 @@ func TestForeignCalls(t *testing.T) {
 
 func TestE252_Body(t *testing.T) {
 	half, topK := 0.5, 3
-	e := serve(t, 400, "application/json", `{}`)
-	req := ask("go")
+	e := replytest.Serve(t, 400, "application/json", `{}`)
+	req := replytest.Ask("go")
 	req.System = "Be brief."
 	req.Tools = []llm.Tool{{Name: "now", Description: "Time"}}
 	req.Settings = llm.Settings{MaxTokens: 9, Temperature: &half, TopP: &half, TopK: &topK, Stop: []string{"END"}, ThinkingBudget: -1}
-	_, _ = collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.url, gemini.WithThoughts(), gemini.WithAPIKey("k-123")), req)
+	_, _ = collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.URL, gemini.WithThoughts(), gemini.WithAPIKey("k-123")), req)
 	want := `{"systemInstruction":{"parts":[{"text":"Be brief."}]},` +
 		`"tools":[{"functionDeclarations":[{"name":"now","description":"Time"}]}],"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}},` +
 		`"generationConfig":{"maxOutputTokens":9,"temperature":0.5,"topP":0.5,"topK":3,"stopSequences":["END"],` +
 		`"thinkingConfig":{"thinkingBudget":-1,"includeThoughts":true}},` +
 		`"contents":[{"role":"user","parts":[{"text":"go"}]}]}`
-	if got := string(e.body); got != want {
+	if got := string(e.Body); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if e.uri != "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse" || e.head.Get("X-Goog-Api-Key") != "k-123" {
-		t.Errorf("got %s, key %q", e.uri, e.head.Get("X-Goog-Api-Key"))
+	if e.URI != "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse" || e.Head.Get("X-Goog-Api-Key") != "k-123" {
+		t.Errorf("got %s, key %q", e.URI, e.Head.Get("X-Goog-Api-Key"))
 	}
 	req.Settings = llm.Settings{Effort: "low", Sequential: true}
-	c := client(t, "gemini-3-pro", e.url)
+	c := client(t, "gemini-3-pro", e.URL)
 	_, _ = collect.Stream(t.Context(), c, req)
-	if got := string(e.body); !strings.Contains(got, `"thinkingConfig":{"thinkingLevel":"low"}`) {
+	if got := string(e.Body); !strings.Contains(got, `"thinkingConfig":{"thinkingLevel":"low"}`) {
 		t.Errorf("got %s", got)
 	}
 	if got := c.Check(req.Settings); len(got) != 1 {
 		t.Errorf("warnings %q, want one", got)
 	}
-	if got := client(t, "gemini-2.5-pro", e.url).Check(req.Settings); len(got) != 2 {
+	if got := client(t, "gemini-2.5-pro", e.URL).Check(req.Settings); len(got) != 2 {
 		t.Errorf("warnings %q, want two", got)
 	}
 }
@@ -287,7 +222,7 @@ func TestE259_FinishReasons(t *testing.T) {
 	} {
 		r, err := reply(t, hi, tt.finish)
 		if tt.err != "" {
-			if e := errorOf(t, err); e.Class != tt.err || e.Status != 0 {
+			if e := replytest.ErrorOf(t, err); e.Class != tt.err || e.Status != 0 {
 				t.Errorf("%s: got %+v, want class %s", tt.finish, e, tt.err)
 			}
 			continue
@@ -297,7 +232,7 @@ func TestE259_FinishReasons(t *testing.T) {
 		}
 	}
 	_, err := reply(t, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":4}}`)
-	if e := errorOf(t, err); e.Class != llm.ClassContentFilter || e.Code != "PROHIBITED_CONTENT" || e.Retryable() {
+	if e := replytest.ErrorOf(t, err); e.Class != llm.ClassContentFilter || e.Code != "PROHIBITED_CONTENT" || e.Retryable() {
 		t.Errorf("a blocked prompt: got %+v", e)
 	}
 }
@@ -340,10 +275,10 @@ func TestE254_IDs(t *testing.T) {
 func TestWhole(t *testing.T) {
 	one := `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`
 	for _, body := range []string{one, "[" + parts(`{"text":"hi"}`) + "," + ends("STOP") + "]"} {
-		e := serve(t, 200, "application/json", body)
-		r, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.url, gemini.WithoutStream()), ask("go"))
-		if err != nil || r.Message.Text() != "hi" || !strings.HasSuffix(e.uri, ":generateContent") {
-			t.Errorf("%s: got %+v, %v", e.uri, r.Message, err)
+		e := replytest.Serve(t, 200, "application/json", body)
+		r, err := collect.Stream(t.Context(), client(t, "gemini-2.5-pro", e.URL, gemini.WithoutStream()), replytest.Ask("go"))
+		if err != nil || r.Message.Text() != "hi" || !strings.HasSuffix(e.URI, ":generateContent") {
+			t.Errorf("%s: got %+v, %v", e.URI, r.Message, err)
 		}
 	}
 }

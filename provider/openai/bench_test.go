@@ -15,6 +15,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 )
 
 const pieces = 4000
@@ -93,7 +94,7 @@ func BenchmarkDecode(b *testing.B) {
 			}
 		}},
 	} {
-		transport := &http.Client{Transport: canned(func() io.Reader { return strings.NewReader(format.stream) })}
+		transport := &http.Client{Transport: replytest.Canned(func() io.Reader { return strings.NewReader(format.stream) })}
 		ours, err := format.ours(transport)
 		if err != nil {
 			b.Fatal(err)
@@ -109,13 +110,13 @@ func BenchmarkDecode(b *testing.B) {
 			})
 		}
 		run("ours", func() {
-			r, err := collect.Stream(b.Context(), ours, ask("go"))
+			r, err := collect.Stream(b.Context(), ours, replytest.Ask("go"))
 			if err != nil || r.Message.CountCalls() != 1 {
 				b.Fatal(r, err)
 			}
 		})
 		run("events", func() {
-			for _, err := range ours.Stream(b.Context(), ask("go")) {
+			for _, err := range ours.Stream(b.Context(), replytest.Ask("go")) {
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
@@ -37,7 +38,7 @@ var pixel = llm.Image{Media: "image/png", Data: []byte("png")}
 
 func TestE230_ChatSettings(t *testing.T) {
 	half, topK := 0.5, 3
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.System, req.CacheKey = "Be brief.", "k1"
 	req.Tools = []llm.Tool{{Name: "read"}}
 	req.Settings = llm.Settings{MaxTokens: 9, Temperature: &half, TopP: &half, TopK: &topK, Stop: []string{"END"}, Effort: "high", Sequential: true}
@@ -81,7 +82,7 @@ func TestE230_ChatSettings(t *testing.T) {
 
 // TestE232_Images: they follow all results, in one user message.
 func TestE232_Images(t *testing.T) {
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.Messages = append(req.Messages,
 		llm.AssistantCalls(llm.Call{ID: "a", Name: "shot"}, llm.Call{ID: "b", Name: "shot"}),
 		llm.ToolResults(
@@ -118,7 +119,7 @@ func TestE232_Images(t *testing.T) {
 // TestB126_EmptyReplies: a reply of nothing is left out, one of calls alone has no
 // bare null where the server wants text.
 func TestB126_EmptyReplies(t *testing.T) {
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.Messages = append(req.Messages,
 		llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Thinking{Text: "hm"}}, Stop: llm.StopEndTurn},
 		llm.UserText("well?"),
@@ -139,29 +140,14 @@ func TestB126_EmptyReplies(t *testing.T) {
 // again sends a reply back to the client that made it and returns the messages.
 func again(t *testing.T, flavor openai.Flavor, stream string, opts ...openai.Option) []string {
 	t.Helper()
-	e := serve(t, 200, "text/event-stream", stream)
-	c, err := openai.NewChat("m", append([]openai.Option{openai.WithBaseURL(e.url), openai.WithFlavor(flavor)}, opts...)...)
+	e := replytest.Serve(t, 200, "text/event-stream", stream)
+	c, err := openai.NewChat("m", append([]openai.Option{openai.WithBaseURL(e.URL), openai.WithFlavor(flavor)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := ask("go")
-	r, err := collect.Stream(t.Context(), c, req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Messages = append(req.Messages, r.Message)
-	var results []llm.Result
-	for _, call := range r.Message.Calls() {
-		results = append(results, llm.Result{CallID: call.ID, Name: call.Name, Status: llm.StatusSuccess, Summary: "ok"})
-	}
-	if len(results) > 0 {
-		req.Messages = append(req.Messages, llm.ToolResults(results...))
-	}
-	if _, err := collect.Stream(t.Context(), c, req); err != nil {
-		t.Fatal(err)
-	}
+	replytest.Again(t, c)
 	var body struct{ Messages []json.RawMessage }
-	if err := json.Unmarshal(e.body, &body); err != nil {
+	if err := json.Unmarshal(e.Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
@@ -183,29 +169,29 @@ func TestReasoningGoesBack(t *testing.T) {
 		want   string
 	}{
 		"DeepSeek, with calls": {
-			openai.DeepSeek, sse(thought, call, ends("tool_calls")), nil,
+			openai.DeepSeek, replytest.Stream(thought, call, ends("tool_calls")), nil,
 			`{"role":"assistant","content":null,"reasoning_content":"Hm.",` + calls,
 		},
 		"DeepSeek, calls without a thought": {
-			openai.DeepSeek, sse(call, ends("tool_calls")), nil,
+			openai.DeepSeek, replytest.Stream(call, ends("tool_calls")), nil,
 			`{"role":"assistant","content":null,"reasoning_content":"",` + calls,
 		},
 		"DeepSeek, without calls": {
-			openai.DeepSeek, sse(thought, delta(`{"content":"So."}`), ends("stop")), nil,
+			openai.DeepSeek, replytest.Stream(thought, delta(`{"content":"So."}`), ends("stop")), nil,
 			`{"role":"assistant","content":"So."}`,
 		},
 		"a server that does not want it": {
-			openai.VLLM, sse(thought, call, ends("tool_calls")), nil,
+			openai.VLLM, replytest.Stream(thought, call, ends("tool_calls")), nil,
 			`{"role":"assistant","content":null,` + calls,
 		},
 		"a server that is said to want it": {
-			openai.VLLM, sse(thought, call, ends("tool_calls")),
+			openai.VLLM, replytest.Stream(thought, call, ends("tool_calls")),
 			[]openai.Option{openai.WithReasoningField("reasoning")},
 			`{"role":"assistant","content":null,"reasoning":"Hm.",` + calls,
 		},
 		"OpenRouter, joined and with its signature": {
 			openai.OpenRouter,
-			sse(
+			replytest.Stream(
 				delta(`{"reasoning":"H","reasoning_details":[{"type":"reasoning.text","index":0,"text":"H","format":"x"}]}`),
 				delta(`{"reasoning":"m.","reasoning_details":[{"type":"reasoning.text","index":0,"text":"m.","signature":"sig"}]}`),
 				delta(`{"reasoning_details":[{"type":"reasoning.encrypted","index":1,"data":"abc"}]}`),
@@ -228,22 +214,22 @@ func TestReasoningGoesBack(t *testing.T) {
 func TestB128_VendorFields(t *testing.T) {
 	call := delta(`{"tool_calls":[{"index":0,"id":"c","type":"function","extra_content":{"google":{"thought_signature":"<sig>"}},` +
 		`"function":{"name":"read","arguments":"{\"n\":1.0}","thoughts":1.50}}]}`)
-	got := again(t, openai.Generic, sse(call, ends("tool_calls")))[1]
+	got := again(t, openai.Generic, replytest.Stream(call, ends("tool_calls")))[1]
 	want := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"read","arguments":"{\"n\":1.0}","thoughts":1.50},` +
 		`"extra_content":{"google":{"thought_signature":"<sig>"}}}]}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	text := delta(`{"content":"So.","extra_content":{"google":{"thought_signature":"s2"}}}`)
-	got = again(t, openai.Generic, sse(text, ends("stop")))[1]
+	got = again(t, openai.Generic, replytest.Stream(text, ends("stop")))[1]
 	if want := `{"role":"assistant","content":"So.","extra_content":{"google":{"thought_signature":"s2"}}}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	r, err := chatReply(t, openai.Groq, sse(call, ends("tool_calls")))
+	r, err := chatReply(t, openai.Groq, replytest.Stream(call, ends("tool_calls")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.Messages = append(req.Messages, r.Message, llm.ToolResults(llm.Result{CallID: "c", Name: "read"}))
 	if got := fmt.Sprint(sent(t, chat(openai.Generic), req)); strings.Contains(got, "sig") {
 		t.Errorf("Groq's data went to another server: %s", got)
@@ -252,7 +238,7 @@ func TestB128_VendorFields(t *testing.T) {
 
 // TestMistralShapes: nine-letter ids, and no user message after a tool message.
 func TestMistralShapes(t *testing.T) {
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.Messages = append(req.Messages,
 		llm.AssistantCalls(llm.Call{ID: "call_1", Name: "read"}, llm.Call{ID: "abcDEF123", Name: "read"}),
 		llm.ToolResults(
@@ -301,15 +287,15 @@ func TestToolSchemas(t *testing.T) {
 		if tt.want == "" {
 			tt.want = tt.schema
 		}
-		req := ask("go")
+		req := replytest.Ask("go")
 		req.Tools = []llm.Tool{{Name: "t", Schema: json.RawMessage(tt.schema)}}
-		e := serve(t, 400, "application/json", `{}`)
-		c, err := openai.NewChat("m", openai.WithBaseURL(e.url), openai.WithFlavor(openai.OpenAI))
+		e := replytest.Serve(t, 400, "application/json", `{}`)
+		c, err := openai.NewChat("m", openai.WithBaseURL(e.URL), openai.WithFlavor(openai.OpenAI))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, _ = collect.Stream(t.Context(), c, req)
-		if got := string(e.body); !strings.Contains(got, `"parameters":`+tt.want) || strings.Contains(got, `"strict":true`) != tt.strict {
+		if got := string(e.Body); !strings.Contains(got, `"parameters":`+tt.want) || strings.Contains(got, `"strict":true`) != tt.strict {
 			t.Errorf("%s: got %s", tt.schema, got)
 		}
 	}

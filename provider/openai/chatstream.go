@@ -9,7 +9,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
-	"github.com/fiducial-dev/fiducial/provider/sse"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // The blocks of a reply. Calls are numbered by the server's index and, where it
@@ -52,10 +52,10 @@ func newChatStream(vendor string, names *wire.Names) *chatStream {
 	return &chatStream{vendor: vendor, names: names, newest: map[int]*chatCall{}}
 }
 
-func (s *chatStream) complete() bool { return s.finish != "" }
-func (s *chatStream) over() bool     { return s.done }
+func (s *chatStream) Complete() bool { return s.finish != "" }
+func (s *chatStream) Over() bool     { return s.done }
 
-func (s *chatStream) drain() []llm.Event {
+func (s *chatStream) Drain() []llm.Event {
 	out := s.out
 	s.out = s.out[:0]
 	return out
@@ -63,23 +63,23 @@ func (s *chatStream) drain() []llm.Event {
 
 func (s *chatStream) emit(ev llm.Event) { s.out = append(s.out, ev) }
 
-func (s *chatStream) take(ev sse.Event) error {
+func (s *chatStream) Take(ev reply.Frame) (bool, error) {
 	if strings.TrimSpace(ev.Data) == "[DONE]" {
 		s.done = true
-		return nil
+		return true, nil
 	}
 	if ev.Type == "error" {
-		return streamError([]byte(ev.Data))
+		return true, streamError([]byte(ev.Data))
 	}
-	return s.chunk(ev.Type, ev.Data)
+	return true, s.chunk(ev.Type, ev.Data)
 }
 
-func (s *chatStream) whole(body []byte) error { return s.chunk("", string(body)) }
+func (s *chatStream) Whole(body []byte) error { return s.chunk("", string(body)) }
 
 func (s *chatStream) chunk(kind, data string) error {
 	var c chunk
 	if err := json.Unmarshal([]byte(data), &c); err != nil {
-		return malformed("json", "an event is no chunk of a reply: %v", err)
+		return reply.Malformed("json", "an event is no chunk of a reply: %v", err)
 	}
 	if isFault(c.Error) || c.Object == "error" {
 		return streamError([]byte(data))
@@ -92,7 +92,7 @@ func (s *chatStream) chunk(kind, data string) error {
 		s.emit(llm.UsageReport{Usage: usage})
 	}
 	if len(c.Choices) == 0 && c.Usage == nil && c.Groq == nil {
-		s.emit(unhandled(s.vendor, kind, data))
+		s.emit(reply.Unhandled(s.vendor, kind, data))
 	}
 	for i := range c.Choices {
 		if c.Choices[i].Index != 0 {
@@ -166,7 +166,7 @@ func (s *chatStream) delta(d *chatDelta) error {
 	for i, raw := range d.Calls {
 		c, err := readCall(raw)
 		if err != nil {
-			return malformed("tool_calls", "piece %d of a call cannot be read: %v", i, err)
+			return reply.Malformed("tool_calls", "piece %d of a call cannot be read: %v", i, err)
 		}
 		if err := s.call(c); err != nil {
 			return err
@@ -253,7 +253,7 @@ func (s *chatStream) target(d callDelta) (*chatCall, error) {
 	switch {
 	case d.index != nil:
 		if *d.index < 0 || *d.index >= maxCallIndexes {
-			return nil, malformed("tool_calls", "a call has the index %d", *d.index)
+			return nil, reply.Malformed("tool_calls", "a call has the index %d", *d.index)
 		}
 		cur = s.newest[*d.index]
 	case d.id != "":
@@ -295,7 +295,7 @@ func (s *chatStream) open(d callDelta) (*chatCall, error) {
 		index = *d.index
 	}
 	if len(s.calls) >= callsPerIndex {
-		return nil, malformed("tool_calls", "the reply has more than %d calls", callsPerIndex)
+		return nil, reply.Malformed("tool_calls", "the reply has more than %d calls", callsPerIndex)
 	}
 	block := blockCalls + index*callsPerIndex
 	for s.taken(block) {
@@ -325,7 +325,7 @@ func merged(into, from map[string]json.RawMessage) map[string]json.RawMessage {
 }
 
 // end closes all blocks (E-237) and the reply.
-func (s *chatStream) end() error {
+func (s *chatStream) End() error {
 	if s.thinking {
 		s.emit(llm.BlockStop{Index: blockThinking, Opaque: s.thought()})
 	}

@@ -4,6 +4,7 @@ package openai_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
@@ -50,14 +52,14 @@ func TestE238_CallsAreToldApart(t *testing.T) {
 				`{"tool_calls":[{"function":{"name":"one","arguments":"{\"a\":1}"}}]}`,
 				`{"tool_calls":[{"function":{"name":"one","arguments":"{\"a\":2}"}}]}`,
 			},
-			[]string{`call__0 one {"a":1}`, `call__1 one {"a":2}`},
+			[]string{`made0 one {"a":1}`, `made1 one {"a":2}`},
 		},
 		"one index for all, no ids": {
 			[]string{
 				`{"tool_calls":[{"index":0,"function":{"name":"one","arguments":"{\"a\":1}"}}]}`,
 				`{"tool_calls":[{"index":0,"function":{"name":"two","arguments":"{\"a\":2}"}}]}`,
 			},
-			[]string{`call__0 one {"a":1}`, `call__1 two {"a":2}`},
+			[]string{`made0 one {"a":1}`, `made1 two {"a":2}`},
 		},
 		"one index for all, another id, no arguments": {
 			[]string{
@@ -123,16 +125,22 @@ func TestE238_CallsAreToldApart(t *testing.T) {
 			for _, c := range tt.chunks {
 				data = append(data, delta(c))
 			}
-			r, err := chatReply(t, openai.Generic, sse(append(data, ends("tool_calls"))...))
+			r, err := chatReply(t, openai.Generic, replytest.Stream(append(data, ends("tool_calls"))...))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, callsOf(r.Message)); diff != "" {
+			calls := callsOf(r.Message)
+			for i := range calls { // how package collect makes ids is its own business
+				calls[i] = madeID.ReplaceAllString(calls[i], "made$1")
+			}
+			if diff := cmp.Diff(tt.want, calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
+
+var madeID = regexp.MustCompile(`^call_\w*_(\d+)`)
 
 func TestChatStopReasons(t *testing.T) {
 	call := delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{}"}}]}`)
@@ -148,7 +156,7 @@ func TestChatStopReasons(t *testing.T) {
 		{"stop", delta(`{"refusal":"I will not."}`), llm.StopRefusal},
 		{"no_such_word", delta(`{"content":"hi"}`), llm.StopUnknown},
 	} {
-		r, err := chatReply(t, openai.Generic, sse(tt.before, ends(tt.finish)))
+		r, err := chatReply(t, openai.Generic, replytest.Stream(tt.before, ends(tt.finish)))
 		if err != nil || r.Message.Stop != tt.want {
 			t.Errorf("%s after %s: got %s, %v, want %s", tt.finish, tt.before, r.Message.Stop, err, tt.want)
 		}
@@ -162,15 +170,15 @@ func TestE240_Completeness(t *testing.T) {
 		body string
 		want llm.Class // empty: a reply
 	}{
-		"no end marker":              {sse(hi, ends("stop")), ""},
-		"finish in the last line":    {strings.TrimSuffix(sse(hi, ends("stop")), "\n\n"), ""},
-		"end marker without finish":  {sse(hi, "[DONE]"), llm.ClassStreamIncomplete},
+		"no end marker":              {replytest.Stream(hi, ends("stop")), ""},
+		"finish in the last line":    {strings.TrimSuffix(replytest.Stream(hi, ends("stop")), "\n\n"), ""},
+		"end marker without finish":  {replytest.Stream(hi, "[DONE]"), llm.ClassStreamIncomplete},
 		"nothing":                    {"", llm.ClassStreamIncomplete},
-		"cut inside of the last one": {sse(hi) + `data: {"choices":[{"index":0,"de`, llm.ClassStreamIncomplete},
-		"not JSON":                   {sse(hi, "{oops", ends("stop")), llm.ClassMalformedStream},
-		"an empty finish reason":     {sse(`{"choices":[{"delta":{"content":"hi"},"finish_reason":""}]}`), llm.ClassStreamIncomplete},
-		"tool calls without calls":   {sse(hi, ends("tool_calls")), llm.ClassMalformedStream},
-		"a call without a name":      {sse(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`), ends("stop")), llm.ClassMalformedToolCall},
+		"cut inside of the last one": {replytest.Stream(hi) + `data: {"choices":[{"index":0,"de`, llm.ClassStreamIncomplete},
+		"not JSON":                   {replytest.Stream(hi, "{oops", ends("stop")), llm.ClassMalformedStream},
+		"an empty finish reason":     {replytest.Stream(`{"choices":[{"delta":{"content":"hi"},"finish_reason":""}]}`), llm.ClassStreamIncomplete},
+		"tool calls without calls":   {replytest.Stream(hi, ends("tool_calls")), llm.ClassMalformedStream},
+		"a call without a name":      {replytest.Stream(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]}`), ends("stop")), llm.ClassMalformedToolCall},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := chatReply(t, openai.Generic, tt.body)
@@ -193,19 +201,19 @@ func TestChatErrorsInsideTheStream(t *testing.T) {
 		body string
 		want llm.Class
 	}{
-		{sse(hi, `{"error":{"message":"The server had an error","type":"server_error","code":null}}`), llm.ClassServer},
-		{sse(hi, `{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}`), llm.ClassRateLimit},
-		{sse(hi, `{"error":{"message":"Provider disconnected","code":502}}`), llm.ClassServer},
-		{sse(hi, `{"error":{"message":"slow","code":503}}`), llm.ClassOverloaded},
-		{sse(hi, `{"error":"out of memory"}`), llm.ClassServer},
-		{sse(hi, `{"object":"error","message":"This model's maximum context length is 10 tokens","type":"BadRequestError","code":400}`), llm.ClassContextOverflow},
+		{replytest.Stream(hi, `{"error":{"message":"The server had an error","type":"server_error","code":null}}`), llm.ClassServer},
+		{replytest.Stream(hi, `{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}`), llm.ClassRateLimit},
+		{replytest.Stream(hi, `{"error":{"message":"Provider disconnected","code":502}}`), llm.ClassServer},
+		{replytest.Stream(hi, `{"error":{"message":"slow","code":503}}`), llm.ClassOverloaded},
+		{replytest.Stream(hi, `{"error":"out of memory"}`), llm.ClassServer},
+		{replytest.Stream(hi, `{"object":"error","message":"This model's maximum context length is 10 tokens","type":"BadRequestError","code":400}`), llm.ClassContextOverflow},
 		{"event: error\ndata: {\"error\":{\"message\":\"Trying to keep the first 9000 tokens\"}}\n\n", llm.ClassContextOverflow},
-		{sse(hi, `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":429,"message":"busy"}}]}`), llm.ClassRateLimit},
-		{sse(hi, ends("insufficient_system_resource")), llm.ClassOverloaded},
-		{sse(`{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`), llm.ClassQuota},
+		{replytest.Stream(hi, `{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":429,"message":"busy"}}]}`), llm.ClassRateLimit},
+		{replytest.Stream(hi, ends("insufficient_system_resource")), llm.ClassOverloaded},
+		{replytest.Stream(`{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`), llm.ClassQuota},
 	} {
 		_, err := chatReply(t, openai.Generic, tt.body)
-		if e := errorOf(t, err); e.Class != tt.want || e.Status != 0 || e.Message == "" {
+		if e := replytest.ErrorOf(t, err); e.Class != tt.want || e.Status != 0 || e.Message == "" {
 			t.Errorf("%s: got %+v, want class %s without a status", tt.body, e, tt.want)
 		}
 	}
@@ -218,30 +226,30 @@ func TestChatUsage(t *testing.T) {
 		want llm.Usage
 	}{
 		"E-241, beside no choices": {
-			sse(ends("stop"), `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":10,"total_tokens":40,`+
+			replytest.Stream(ends("stop"), `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":10,"total_tokens":40,`+
 				`"prompt_tokens_details":{"cached_tokens":20},"completion_tokens_details":{"reasoning_tokens":4}}}`),
 			llm.Usage{Input: llm.N(30), Output: llm.N(10), Total: llm.N(40), CacheRead: llm.N(20), Reasoning: llm.N(4)},
 		},
 		"in the last choice": {
-			sse(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`),
+			replytest.Stream(`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`),
 			llm.Usage{Input: llm.N(3), Output: llm.N(1)},
 		},
 		"DeepSeek's cache": {
-			sse(ends("stop"), `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":1,"prompt_cache_hit_tokens":25,"prompt_cache_miss_tokens":5}}`),
+			replytest.Stream(ends("stop"), `{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":1,"prompt_cache_hit_tokens":25,"prompt_cache_miss_tokens":5}}`),
 			llm.Usage{Input: llm.N(30), Output: llm.N(1), CacheRead: llm.N(25)},
 		},
 		"Groq's place": {
-			sse(`{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":1}}}`),
+			replytest.Stream(`{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":3,"completion_tokens":1}}}`),
 			llm.Usage{Input: llm.N(3), Output: llm.N(1)},
 		},
 		"zeros after numbers": {
-			sse(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, ends("stop"), `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`),
+			replytest.Stream(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, ends("stop"), `{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`),
 			llm.Usage{Input: llm.N(3), Output: llm.N(1)},
 		},
-		"none": {sse(ends("stop")), llm.Usage{}},
+		"none": {replytest.Stream(ends("stop")), llm.Usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := chatReply(t, openai.Generic, sse(hi)+tt.tail)
+			r, err := chatReply(t, openai.Generic, replytest.Stream(hi)+tt.tail)
 			if err != nil || r.Usage != tt.want {
 				t.Errorf("got %+v, %v, want %+v", r.Usage, err, tt.want)
 			}
@@ -266,7 +274,7 @@ func TestChatReasoning(t *testing.T) {
 		for _, d := range append(tt.deltas, `{"content":"So."}`) {
 			data = append(data, delta(d))
 		}
-		r, err := chatReply(t, tt.flavor, sse(append(data, ends("stop"))...))
+		r, err := chatReply(t, tt.flavor, replytest.Stream(append(data, ends("stop"))...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,26 +291,26 @@ func TestChatWhole(t *testing.T) {
 		{"id":"a","type":"function","function":{"name":"one","arguments":"{\"a\": 1}"}},
 		{"id":"b","type":"function","function":{"name":"one","arguments":"{}"}}]},"finish_reason":"tool_calls"}],
 		"usage":{"prompt_tokens":3,"completion_tokens":1}}`
-	e := serve(t, 200, "application/json; charset=utf-8", body)
-	c, err := openai.NewChat("m", openai.WithBaseURL(e.url), openai.WithoutStream())
+	e := replytest.Serve(t, 200, "application/json; charset=utf-8", body)
+	c, err := openai.NewChat("m", openai.WithBaseURL(e.URL), openai.WithoutStream())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := collect.Stream(t.Context(), c, ask("go"))
+	r, err := collect.Stream(t.Context(), c, replytest.Ask("go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{`a one {"a": 1}`, `b one {}`}, callsOf(r.Message)); diff != "" || r.Message.Text() != "Look." || r.Usage.Input.Value() != 3 {
 		t.Errorf("got %+v %+v: %s", r.Message, r.Usage, diff)
 	}
-	if got := string(e.body); strings.Contains(got, `"stream":true`) || strings.Contains(got, "stream_options") {
+	if got := string(e.Body); strings.Contains(got, `"stream":true`) || strings.Contains(got, "stream_options") {
 		t.Errorf("a stream was asked for: %s", got)
 	}
 }
 
 // TestMislabelled: the body counts, not what the header says of it.
 func TestMislabelled(t *testing.T) {
-	stream := sse(delta(`{"content":"hi"}`), ends("stop"))
+	stream := replytest.Stream(delta(`{"content":"hi"}`), ends("stop"))
 	whole := `{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`
 	for _, tt := range []struct {
 		media, body string
@@ -314,11 +322,11 @@ func TestMislabelled(t *testing.T) {
 		{"text/plain", `{"error":{"message":"busy","code":503}}`, llm.ClassOverloaded},
 		{"text/html", "<html>Sign in</html>", llm.ClassStreamIncomplete},
 	} {
-		c, err := openai.NewChat("m", openai.WithBaseURL(serve(t, 200, tt.media, tt.body).url))
+		c, err := openai.NewChat("m", openai.WithBaseURL(replytest.Serve(t, 200, tt.media, tt.body).URL))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := collect.Stream(t.Context(), c, ask("go"))
+		r, err := collect.Stream(t.Context(), c, replytest.Ask("go"))
 		if tt.want == "" && (err != nil || r.Message.Text() != "hi") || tt.want != "" && llm.ClassOf(err) != tt.want {
 			t.Errorf("%s %q: got %+v, %v", tt.media, tt.body, r.Message, err)
 		}
@@ -328,12 +336,12 @@ func TestMislabelled(t *testing.T) {
 // TestE160_Unhandled: what nobody reads is shown, cut at a character.
 func TestE160_Unhandled(t *testing.T) {
 	odd := `{"kind":"` + strings.Repeat("é", 600) + `"}`
-	e := serve(t, 200, "text/event-stream", sse(odd, delta(`{"content":"hi"}`), ends("stop")))
-	c, err := openai.NewChat("m", openai.WithBaseURL(e.url))
+	e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(odd, delta(`{"content":"hi"}`), ends("stop")))
+	c, err := openai.NewChat("m", openai.WithBaseURL(e.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ev, err := range c.Stream(t.Context(), ask("go")) {
+	for ev, err := range c.Stream(t.Context(), replytest.Ask("go")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +360,7 @@ func TestIndexesOfAnyShape(t *testing.T) {
 	piece := func(index, id, args string) string {
 		return delta(fmt.Sprintf(`{"tool_calls":[{%s"id":%q,"type":"function","function":{"name":"f","arguments":%q}}]}`, index, id, args))
 	}
-	r, err := chatReply(t, openai.Generic, sse(
+	r, err := chatReply(t, openai.Generic, replytest.Stream(
 		piece(`"index":null,`, "a", `{"n":1}`), piece(`"index":"1",`, "b", `{"n":`), piece(`"index":"1",`, "b", `2}`), piece(`"index":"",`, "c", `{}`),
 		ends("tool_calls")))
 	if err != nil {
@@ -371,7 +379,7 @@ func TestIndexesOfAnyShape(t *testing.T) {
 // reply.
 func TestUsageOfAnyShape(t *testing.T) {
 	odd := `{"choices":[],"usage":{"prompt_tokens":5.0,"completion_tokens":"2","total_tokens":"many","prompt_tokens_details":{"cached_tokens":null},"completion_tokens_details":{"reasoning_tokens":-1}}}`
-	r, err := chatReply(t, openai.Generic, sse(delta(`{"content":"hi"}`), ends("stop"), odd))
+	r, err := chatReply(t, openai.Generic, replytest.Stream(delta(`{"content":"hi"}`), ends("stop"), odd))
 	if err != nil {
 		t.Fatal(err)
 	}

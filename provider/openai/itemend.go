@@ -10,6 +10,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // finished takes the final value of an item and closes its blocks. A value that is
@@ -31,7 +32,7 @@ func (s *itemStream) finished(index int, v *outputItem, exact bool) error {
 	case "reasoning":
 		s.finishReasoning(index, it, v)
 	default:
-		s.emit(unhandled(s.vendor, "item "+v.Type, v.ID))
+		s.emit(reply.Unhandled(s.vendor, "item "+v.Type, v.ID))
 	}
 	return err
 }
@@ -63,7 +64,7 @@ func (s *itemStream) finishCall(index int, it *openItem, v *outputItem, exact bo
 		s.startCall(index, it, v)
 	}
 	if v.Arguments == nil && exact {
-		return malformed("no_value", "item %d ended without its arguments", index)
+		return reply.Malformed("no_value", "item %d ended without its arguments", index)
 	}
 	if v.Arguments != nil {
 		if err := s.close(index, 0, it.blocks[0], *v.Arguments); err != nil && exact {
@@ -120,7 +121,7 @@ func (s *itemStream) opaque(d itemData) llm.Opaque {
 func (s *itemStream) wholeReply(body []byte) error {
 	var r responseBody
 	if err := json.Unmarshal(body, &r); err != nil {
-		return malformed("json", "the reply cannot be read: %v", err)
+		return reply.Malformed("json", "the reply cannot be read: %v", err)
 	}
 	if r.Status == "" {
 		return streamError(body)
@@ -132,7 +133,7 @@ func (s *itemStream) wholeReply(body []byte) error {
 func (s *itemStream) terminal(e *itemEvent) error {
 	r := e.Response
 	if r == nil {
-		return malformed("no_value", "the response ended without its value")
+		return reply.Malformed("no_value", "the response ended without its value")
 	}
 	if u := r.Usage.usage(); u.Known() {
 		s.emit(llm.UsageReport{Usage: u})
@@ -185,7 +186,7 @@ func (s *itemStream) reason(exact bool, r *responseBody) llm.StopReason {
 	return llm.StopEndTurn
 }
 
-func (s *itemStream) end() error {
+func (s *itemStream) End() error {
 	s.emit(llm.Finish{Stop: s.stop})
 	return nil
 }

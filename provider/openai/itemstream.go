@@ -9,7 +9,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
-	"github.com/fiducial-dev/fiducial/provider/sse"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // A block of a reply is numbered by its item and its place in it (E-249).
@@ -51,20 +51,20 @@ func newItemStream(vendor string, names *wire.Names) *itemStream {
 	return &itemStream{vendor: vendor, names: names, items: map[int]*openItem{}}
 }
 
-func (s *itemStream) complete() bool       { return s.stop != "" }
-func (s *itemStream) over() bool           { return s.stop != "" }
+func (s *itemStream) Complete() bool       { return s.stop != "" }
+func (s *itemStream) Over() bool           { return s.stop != "" }
 func (s *itemStream) emit(ev llm.Event)    { s.out = append(s.out, ev) }
-func (s *itemStream) whole(b []byte) error { return s.wholeReply(b) }
+func (s *itemStream) Whole(b []byte) error { return s.wholeReply(b) }
 
-func (s *itemStream) drain() []llm.Event {
+func (s *itemStream) Drain() []llm.Event {
 	out := s.out
 	s.out = s.out[:0]
 	return out
 }
 
-func (s *itemStream) take(ev sse.Event) error {
+func (s *itemStream) Take(ev reply.Frame) (bool, error) {
 	if strings.TrimSpace(ev.Data) == "[DONE]" {
-		return nil
+		return true, nil
 	}
 	var e itemEvent
 	err := json.Unmarshal([]byte(ev.Data), &e)
@@ -73,15 +73,15 @@ func (s *itemStream) take(ev sse.Event) error {
 	}
 	var shape *json.UnmarshalTypeError
 	if err != nil && (known(e.Type) || !errors.As(err, &shape)) {
-		return malformed("json", "an event cannot be read: %v", err)
+		return true, reply.Malformed("json", "an event cannot be read: %v", err)
 	}
 	if e.Type == "error" || e.Type == "" && isFault(e.Error) { // nested or flat, E-251
-		return streamError([]byte(ev.Data))
+		return true, streamError([]byte(ev.Data))
 	}
 	if e.OutputIndex < 0 || e.OutputIndex >= maxItems || e.ContentIndex < 0 || e.ContentIndex >= partsPerItem {
-		return malformed("index", "an event is for item %d, part %d", e.OutputIndex, e.ContentIndex)
+		return true, reply.Malformed("index", "an event is for item %d, part %d", e.OutputIndex, e.ContentIndex)
 	}
-	return s.event(&e, ev.Data)
+	return true, s.event(&e, ev.Data)
 }
 
 // known reports whether events of a type are read.
@@ -109,7 +109,7 @@ func (s *itemStream) event(e *itemEvent, data string) error {
 		return s.added(e)
 	case "response.output_item.done":
 		if e.Item == nil {
-			return malformed("no_value", "item %d ended without its value", e.OutputIndex)
+			return reply.Malformed("no_value", "item %d ended without its value", e.OutputIndex)
 		}
 		return s.finished(e.OutputIndex, e.Item, true)
 	case "response.output_text.delta":
@@ -131,7 +131,7 @@ func (s *itemStream) event(e *itemEvent, data string) error {
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		return s.terminal(e)
 	}
-	s.emit(unhandled(s.vendor, e.Type, data))
+	s.emit(reply.Unhandled(s.vendor, e.Type, data))
 	return nil
 }
 
@@ -146,14 +146,14 @@ func (s *itemStream) item(index int, kind string) (*openItem, error) {
 	case it.kind == "":
 		it.kind = kind
 	case kind != "" && it.kind != kind:
-		return nil, malformed("kind_differs", "item %d is a %s and a %s", index, it.kind, kind)
+		return nil, reply.Malformed("kind_differs", "item %d is a %s and a %s", index, it.kind, kind)
 	}
 	return it, nil
 }
 
 func (s *itemStream) added(e *itemEvent) error {
 	if e.Item == nil {
-		return malformed("no_value", "item %d began without its value", e.OutputIndex)
+		return reply.Malformed("no_value", "item %d began without its value", e.OutputIndex)
 	}
 	it, err := s.item(e.OutputIndex, e.Item.Type)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *itemStream) grow(e *itemEvent, kind llm.BlockKind, refusal bool, text s
 	}
 	b := s.block(e.OutputIndex, e.ContentIndex, it, kind)
 	if b.settled || it.done {
-		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+		return reply.Malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
 	}
 	b.refusal = b.refusal || refusal
 	s.refused = s.refused || refusal
@@ -209,7 +209,7 @@ func (s *itemStream) grow(e *itemEvent, kind llm.BlockKind, refusal bool, text s
 // settle takes the final value of a part of a message.
 func (s *itemStream) settle(e *itemEvent, kind llm.BlockKind, refusal bool, final *string) error {
 	if final == nil {
-		return malformed("no_value", "a part of item %d ended without its value", e.OutputIndex)
+		return reply.Malformed("no_value", "a part of item %d ended without its value", e.OutputIndex)
 	}
 	if err := s.grow(e, kind, refusal, ""); err != nil {
 		return err
@@ -222,10 +222,10 @@ func (s *itemStream) settle(e *itemEvent, kind llm.BlockKind, refusal bool, fina
 func (s *itemStream) close(item, part int, b *openBlock, final string) error {
 	rest, ok := strings.CutPrefix(final, b.text.String())
 	if !ok {
-		return malformed("done_differs", "the pieces of item %d are not what it ended as", item)
+		return reply.Malformed("done_differs", "the pieces of item %d are not what it ended as", item)
 	}
 	if b.settled && rest != "" {
-		return malformed("done_differs", "item %d has two final values", item)
+		return reply.Malformed("done_differs", "item %d has two final values", item)
 	}
 	s.write(item, part, b, rest)
 	b.settled = true
@@ -241,7 +241,7 @@ func (s *itemStream) think(e *itemEvent) error {
 	}
 	b := s.block(e.OutputIndex, 0, it, llm.BlockThinking)
 	if it.done {
-		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+		return reply.Malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
 	}
 	place := max(e.SummaryIndex, e.ContentIndex)
 	if place != b.summary && b.text.Len() > 0 {
@@ -269,7 +269,7 @@ func (s *itemStream) argue(e *itemEvent, text string) error {
 	b := it.blocks[0]
 	switch {
 	case it.done, b != nil && b.settled:
-		return malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
+		return reply.Malformed("delta_after_done", "item %d goes on after its end", e.OutputIndex)
 	case b == nil:
 		it.held.WriteString(text)
 	default:
@@ -280,7 +280,7 @@ func (s *itemStream) argue(e *itemEvent, text string) error {
 
 func (s *itemStream) settleArgs(e *itemEvent) error {
 	if e.Arguments == nil {
-		return malformed("no_value", "the arguments of item %d ended without their value", e.OutputIndex)
+		return reply.Malformed("no_value", "the arguments of item %d ended without their value", e.OutputIndex)
 	}
 	it, err := s.item(e.OutputIndex, "function_call")
 	if err != nil {

@@ -5,7 +5,6 @@ package openai_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
@@ -80,26 +80,26 @@ func TestHeaders(t *testing.T) {
 	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Odd: from-the-environment")
-	e := serve(t, 200, "text/event-stream", sse(delta(`{"content":"hi"}`), ends("stop")))
+	e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(delta(`{"content":"hi"}`), ends("stop")))
 	for _, key := range []string{secret, ""} {
-		c, err := openai.NewChat("m", openai.WithBaseURL(e.url), openai.WithAPIKey(key))
+		c, err := openai.NewChat("m", openai.WithBaseURL(e.URL), openai.WithAPIKey(key))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := collect.Stream(t.Context(), c, ask("go")); err != nil {
+		if _, err := collect.Stream(t.Context(), c, replytest.Ask("go")); err != nil {
 			t.Fatal(err)
 		}
 		want := ""
 		if key != "" {
 			want = "Bearer " + key
 		}
-		if got := e.head.Get("Authorization"); got != want {
+		if got := e.Head.Get("Authorization"); got != want {
 			t.Errorf("got authorization %q, want %q", got, want)
 		}
-		if !strings.HasPrefix(e.head.Get("Accept"), "text/event-stream") || e.path != "/v1/chat/completions" {
-			t.Errorf("got %q at %s", e.head.Get("Accept"), e.path)
+		if !strings.HasPrefix(e.Head.Get("Accept"), "text/event-stream") || e.URI != "/v1/chat/completions" {
+			t.Errorf("got %q at %s", e.Head.Get("Accept"), e.URI)
 		}
-		for k, v := range e.head {
+		for k, v := range e.Head {
 			if strings.Contains(strings.Join(v, " "), "from-the-environment") {
 				t.Errorf("%s comes from the environment", k)
 			}
@@ -139,12 +139,12 @@ func TestStatusErrors(t *testing.T) {
 		for _, newClient := range []func(string) (llm.Client, error){
 			chat(openai.Generic, openai.WithAPIKey(secret)), responses("gpt-5", openai.WithAPIKey(secret)),
 		} {
-			c, err := newClient(serve(t, tt.status, "application/json", tt.body).url)
+			c, err := newClient(replytest.Serve(t, tt.status, "application/json", tt.body).URL)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = collect.Stream(t.Context(), c, ask("go"))
-			e := errorOf(t, err)
+			_, err = collect.Stream(t.Context(), c, replytest.Ask("go"))
+			e := replytest.ErrorOf(t, err)
 			if e.Class != tt.want || e.Status != tt.status || tt.code != "" && e.Code != tt.code || strings.Contains(err.Error(), secret) {
 				t.Errorf("%d %s: got %+v, want class %s, code %s", tt.status, tt.body, e, tt.want, tt.code)
 			}
@@ -165,8 +165,8 @@ func TestE151_OneRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = collect.Stream(t.Context(), c, ask("go"))
-	if e := errorOf(t, err); n != 1 || e.RetryAfter != 1500*time.Millisecond {
+	_, err = collect.Stream(t.Context(), c, replytest.Ask("go"))
+	if e := replytest.ErrorOf(t, err); n != 1 || e.RetryAfter != 1500*time.Millisecond {
 		t.Errorf("%d requests, %+v", n, e)
 	}
 }
@@ -180,7 +180,7 @@ func TestE145_WaitInWords(t *testing.T) {
 		"Please try again in a while.":                          0,
 	} {
 		_, err := responsesReply(t, `{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"`+words+`"}}}`)
-		if e := errorOf(t, err); e.Class != llm.ClassRateLimit || e.RetryAfter != want {
+		if e := replytest.ErrorOf(t, err); e.Class != llm.ClassRateLimit || e.RetryAfter != want {
 			t.Errorf("%q: got %s after %s, want %s", words, e.Class, e.RetryAfter, want)
 		}
 	}
@@ -189,46 +189,18 @@ func TestE145_WaitInWords(t *testing.T) {
 // TestLimits: a stream that stands still ends by itself, and as a reply when only
 // the end marker is missing.
 func TestLimits(t *testing.T) {
-	hang := func(first string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if first != "" {
-				_, _ = io.WriteString(w, first)
-				w.(http.Flusher).Flush()
-			}
-			_, _ = io.ReadAll(r.Body)
-			<-r.Context().Done()
-		}))
-		t.Cleanup(s.Close)
-		return s.URL
-	}
-	hi := sse(delta(`{"content":"hi"}`))
-	limits := wire.Timeouts{Open: 50 * time.Millisecond, First: 50 * time.Millisecond, Idle: 50 * time.Millisecond}
-	for _, tt := range []struct {
-		first string
-		want  llm.Class
-	}{
-		{"", llm.ClassTimeout},
-		{": wait\n\n", llm.ClassTimeout},
-		{hi, llm.ClassStreamIdle},
-		{hi + sse(ends("stop")), ""},
-	} {
-		c, err := openai.NewChat("m", openai.WithBaseURL(hang(tt.first)), openai.WithTimeouts(limits))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := collect.Stream(t.Context(), c, ask("go"))
-		if tt.want == "" && (err != nil || r.Message.Text() != "hi") || tt.want != "" && llm.ClassOf(err) != tt.want {
-			t.Errorf("%q: got %+v, %v, want class %q", tt.first, r.Message, err, tt.want)
-		}
-	}
+	hi := replytest.Stream(delta(`{"content":"hi"}`))
+	replytest.CheckLimits(t, hi, replytest.Stream(ends("stop")), func(base string, limits wire.Timeouts) (llm.Client, error) {
+		return openai.NewChat("m", openai.WithBaseURL(base), openai.WithTimeouts(limits))
+	})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	c, err := openai.NewChat("m", openai.WithBaseURL(hang(hi)))
+	c, err := openai.NewChat("m", openai.WithBaseURL(replytest.Hang(t, hi)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(30*time.Millisecond, func() { cancel(cause) })
-	if _, err := collect.Stream(ctx, c, ask("go")); !errors.Is(err, cause) {
+	if _, err := collect.Stream(ctx, c, replytest.Ask("go")); !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause of the cancel (E-190)", err)
 	}
 }
@@ -239,8 +211,8 @@ func TestKeepsNoSecretOfURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = collect.Stream(t.Context(), c, ask("go"))
-	if e := errorOf(t, err); e.Class != llm.ClassTransport || strings.Contains(err.Error(), secret) {
+	_, err = collect.Stream(t.Context(), c, replytest.Ask("go"))
+	if e := replytest.ErrorOf(t, err); e.Class != llm.ClassTransport || strings.Contains(err.Error(), secret) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,16 +11,17 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
 func responsesReply(t *testing.T, data ...string) (collect.Reply, error) {
 	t.Helper()
-	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(serve(t, 200, "text/event-stream", sse(data...)).url), openai.WithFlavor(openai.OpenAI))
+	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(replytest.Serve(t, 200, "text/event-stream", replytest.Stream(data...)).URL), openai.WithFlavor(openai.OpenAI))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect.Stream(t.Context(), c, ask("go"))
+	return collect.Stream(t.Context(), c, replytest.Ask("go"))
 }
 
 const (
@@ -36,7 +37,7 @@ func item(what string, index, body string) string {
 
 func TestE242_ResponsesBody(t *testing.T) {
 	half, topK := 0.5, 3
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.System, req.CacheKey = "Be brief.", "k1"
 	req.Tools = []llm.Tool{{Name: "read", Description: "Read", Schema: json.RawMessage(`{"type":"object"}`)}}
 	req.Settings = llm.Settings{MaxTokens: 9, Temperature: &half, TopK: &topK, Effort: "low", Sequential: true}
@@ -116,7 +117,7 @@ func TestE247_DoneCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, err := responsesReply(t, append(append([]string{created}, tt.data...), completed)...)
 			if tt.code != "" {
-				if e := errorOf(t, err); e.Class != llm.ClassMalformedStream || e.Code != tt.code {
+				if e := replytest.ErrorOf(t, err); e.Class != llm.ClassMalformedStream || e.Code != tt.code {
 					t.Errorf("got %+v, want code %s", e, tt.code)
 				}
 				return
@@ -176,7 +177,7 @@ func TestE245_ResponsesEnds(t *testing.T) {
 // led to, without the server's ids, and not at all where nothing follows it.
 func TestE243_ReasoningGoesBack(t *testing.T) {
 	reasoning := `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"One."},{"type":"summary_text","text":"Two."}],"encrypted_content":"<enc>"}`
-	e := serve(t, 200, "text/event-stream", sse(
+	e := replytest.Serve(t, 200, "text/event-stream", replytest.Stream(
 		created,
 		item("added", "0", `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"part"}`),
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"One."}`,
@@ -187,11 +188,11 @@ func TestE243_ReasoningGoesBack(t *testing.T) {
 		item("done", "3", `{"type":"function_call","id":"fc_1","call_id":"c","name":"read","arguments":"{\"n\": 1.0}"}`),
 		item("done", "4", `{"type":"reasoning","id":"rs_3","summary":[],"encrypted_content":"e3"}`),
 		completed))
-	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(e.url), openai.WithFlavor(openai.OpenAI))
+	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(e.URL), openai.WithFlavor(openai.OpenAI))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := ask("go")
+	req := replytest.Ask("go")
 	r, err := collect.Stream(t.Context(), c, req)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestE243_ReasoningGoesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var body struct{ Input []json.RawMessage }
-	if err := json.Unmarshal(e.body, &body); err != nil {
+	if err := json.Unmarshal(e.Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -223,14 +224,14 @@ func TestE243_ReasoningGoesBack(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("input (-want +got):\n%s", diff)
 	}
-	other, err := openai.NewResponses("gpt-5", openai.WithBaseURL(e.url), openai.WithFlavor(openai.Azure))
+	other, err := openai.NewResponses("gpt-5", openai.WithBaseURL(e.URL), openai.WithFlavor(openai.Azure))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := collect.Stream(t.Context(), other, req); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(e.body); strings.Contains(got, "enc>") || strings.Contains(got, "phase") {
+	if got := string(e.Body); strings.Contains(got, "enc>") || strings.Contains(got, "phase") {
 		t.Errorf("another vendor got the data: %s", got)
 	}
 }
@@ -240,11 +241,11 @@ func TestE243_ReasoningGoesBack(t *testing.T) {
 func TestResponsesWhole(t *testing.T) {
 	body := `{"status":"completed","output":[{"type":"reasoning","id":"r","summary":[]},` +
 		`{"type":"message","content":[{"type":"output_text","text":"hi"},{"type":"refusal","refusal":" no"}]}],"usage":{"input_tokens":1,"output_tokens":1}}`
-	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(serve(t, 200, "application/json", body).url), openai.WithoutStream())
+	c, err := openai.NewResponses("gpt-5", openai.WithBaseURL(replytest.Serve(t, 200, "application/json", body).URL), openai.WithoutStream())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := collect.Stream(t.Context(), c, ask("go"))
+	r, err := collect.Stream(t.Context(), c, replytest.Ask("go"))
 	if err != nil || r.Message.Text() != "hi no" || r.Message.Stop != llm.StopRefusal || r.Usage.Total.Value() != 2 {
 		t.Errorf("got %+v, %+v, %v", r.Message, r.Usage, err)
 	}

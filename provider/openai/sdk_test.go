@@ -13,6 +13,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
@@ -20,7 +21,7 @@ import (
 // them and written again, nothing is lost.
 func TestSDKTypes(t *testing.T) {
 	half := 0.5
-	req := ask("go")
+	req := replytest.Ask("go")
 	req.System, req.CacheKey = "Be brief.", "k"
 	req.Settings = llm.Settings{MaxTokens: 5, Temperature: &half, Effort: "low", Sequential: true}
 	req.Tools = []llm.Tool{{Name: "read", Description: "d", Schema: json.RawMessage(
@@ -44,13 +45,13 @@ func TestSDKTypes(t *testing.T) {
 		"responses": {responses("gpt-5"), &oairesponses.ResponseNewParams{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := serve(t, 400, "application/json", `{}`)
-			c, err := tt.newClient(e.url)
+			e := replytest.Serve(t, 400, "application/json", `{}`)
+			c, err := tt.newClient(e.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, _ = collect.Stream(t.Context(), c, req)
-			if err := json.Unmarshal(e.body, tt.into); err != nil {
+			if err := json.Unmarshal(e.Body, tt.into); err != nil {
 				t.Fatal(err)
 			}
 			again, err := json.Marshal(tt.into)
@@ -58,7 +59,7 @@ func TestSDKTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var want, got map[string]any
-			if err := json.Unmarshal(e.body, &want); err != nil {
+			if err := json.Unmarshal(e.Body, &want); err != nil {
 				t.Fatal(err)
 			}
 			if err := json.Unmarshal(again, &got); err != nil {

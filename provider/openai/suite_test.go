@@ -3,13 +3,11 @@
 package openai_test
 
 import (
-	"bytes"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/fiducial-dev/fiducial/llm"
-	"github.com/fiducial-dev/fiducial/llm/collect"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
+	"github.com/fiducial-dev/fiducial/provider/internal/replytest"
 	"github.com/fiducial-dev/fiducial/provider/openai"
 )
 
@@ -54,40 +52,6 @@ func TestE186_BytePrefix(t *testing.T) {
 		clients[string(f)] = chat(f)
 	}
 	for name, newClient := range clients {
-		t.Run(name, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(7, 4))
-			srv := llmtest.NewServer(llmtest.NewScript(
-				llmtest.Call("read", `{"z":1.0,"a":"<&>"}`, "read", ``), llmtest.Say(llmtest.RandomText(r)),
-				llmtest.Call("read.it", `{}`), llmtest.Say("bye")))
-			defer srv.Close()
-			c, err := newClient(srv.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req := ask(llmtest.RandomText(r))
-			req.System, req.CacheKey = llmtest.RandomText(r), "k"
-			req.Tools = []llm.Tool{{Name: "read"}, {Name: "read.it"}}
-			for range 4 {
-				reply, err := collect.Stream(t.Context(), c, req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				req.Messages = append(req.Messages, reply.Message)
-				var results []llm.Result
-				for _, call := range reply.Message.Calls() {
-					results = append(results, llm.Result{CallID: call.ID, Name: call.Name, Summary: llmtest.RandomText(r), Images: []llm.Image{pixel}})
-				}
-				if len(results) > 0 {
-					req.Messages = append(req.Messages, llm.ToolResults(results...))
-				}
-				req.Messages = append(req.Messages, llm.UserText(llmtest.RandomText(r)))
-			}
-			all := srv.Exchanges()
-			for i := 1; i < len(all); i++ {
-				if before := bytes.TrimSuffix(all[i-1].Body, []byte("]}")); !bytes.HasPrefix(all[i].Body, before) {
-					t.Errorf("request %d does not go on where this ended:\n%s\n%s", i+1, all[i-1].Body, all[i].Body)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { replytest.CheckPrefix(t, newClient) })
 	}
 }
