@@ -47,19 +47,14 @@ func observing(bytes int) tool.Tool {
 	return tool.Must(tool.New("read", "Reads a part.", func(context.Context, partArgs) (string, error) { return text, nil }))
 }
 
-// A tally is a journal that remembers what its appends weigh. With a raw file it
-// also writes as many bytes there and syncs them, beside each append, so that both
-// see the same disk at the same time.
+// A tally is a journal that remembers what is appended to it.
 type tally struct {
 	journal.Journal
-	raw *os.File
 
 	mu      sync.Mutex
-	bytes   int
-	appends int
-	records int
-	beside  time.Duration // spent on the raw file alone
-	aside   time.Duration // spent on the raw file and on weighing
+	bytes   int      // of the records as encoded
+	appends [][]byte // what each append has to write at the least; kept when keep is set
+	keep    bool
 }
 
 func (t *tally) Acquire(ctx context.Context, run, owner string) (journal.Lease, error) {
@@ -73,41 +68,25 @@ type tallyLease struct {
 }
 
 func (l tallyLease) Append(ctx context.Context, state journal.Mark, bodies ...journal.Body) error {
-	start := time.Now()
 	lines, _, err := journal.EncodeAppend(l.Run(), l.Head(), l.Epoch(), time.Now().UTC(), state, bodies)
 	if err != nil {
 		return err
 	}
-	l.t.mu.Lock()
-	for _, e := range lines {
-		l.t.bytes += len(e.Line) + 1
-	}
-	l.t.appends++
-	l.t.records += len(lines)
-	if l.t.raw != nil {
-		err = l.t.rawAppend(lines)
-	}
-	l.t.aside += time.Since(start)
-	l.t.mu.Unlock()
-	if err != nil {
-		return err
-	}
+	l.t.note(lines)
 	return l.Lease.Append(ctx, state, bodies...)
 }
 
-// rawAppend is what any store on a file has to do at the least.
-func (t *tally) rawAppend(lines []journal.Encoded) error {
+func (t *tally) note(lines []journal.Encoded) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var text []byte
 	for _, e := range lines {
 		text = append(append(text, e.Line...), '\n')
 	}
-	start := time.Now()
-	_, err := t.raw.Write(text)
-	if err == nil {
-		err = datasync(t.raw)
+	t.bytes += len(text)
+	if t.keep {
+		t.appends = append(t.appends, text)
 	}
-	t.beside += time.Since(start)
-	return err
 }
 
 // engineRun is a whole run of the engine on a journal.
@@ -147,75 +126,6 @@ func benchStore(b *testing.B, kind string, server *crashServer) journal.Journal 
 	return j
 }
 
-// BenchmarkDurableSteps measures acknowledged records a second of real runs, engine
-// included, beside the appends that the same disk makes durable in the same minute.
-func BenchmarkDurableSteps(b *testing.B) {
-	const rounds = 150
-	for _, kind := range []string{"file", "sqlite", "postgres"} {
-		b.Run(kind, func(b *testing.B) {
-			var server *crashServer
-			if kind == "postgres" {
-				server = newCrashServer(b)
-			}
-			raw, err := os.Create(filepath.Join(b.TempDir(), "raw"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = raw.Close() }() // it was measured
-			j := &tally{Journal: benchStore(b, kind, server), raw: raw}
-			start := time.Now()
-			for n := 0; b.Loop(); n++ {
-				if err := engineRun(b.Context(), j, fmt.Sprint("r", n), rounds, 2048); err != nil {
-					b.Fatal(err)
-				}
-			}
-			spent := (time.Since(start) - j.aside).Seconds()
-			steps, raws := float64(j.records)/spent, float64(j.appends)/j.beside.Seconds()
-			b.ReportMetric(steps, "steps/s")
-			b.ReportMetric(float64(j.appends)/spent, "appends/s")
-			b.ReportMetric(raws, "raw-appends/s")
-			b.ReportMetric(steps/raws, "steps/raw")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
-// BenchmarkEightRuns is eight runs at once on one store, whose appends may share a
-// sync, beside one run.
-func BenchmarkEightRuns(b *testing.B) {
-	const rounds = 60
-	for _, kind := range []string{"file", "sqlite", "postgres"} {
-		b.Run(kind, func(b *testing.B) {
-			var server *crashServer
-			if kind == "postgres" {
-				server = newCrashServer(b)
-			}
-			j := &tally{Journal: benchStore(b, kind, server)}
-			rate := map[int]float64{}
-			for n := 0; b.Loop(); n++ {
-				for _, runs := range []int{1, 8} {
-					j.records = 0
-					start := time.Now()
-					var wg sync.WaitGroup
-					for i := range runs {
-						wg.Go(func() {
-							if err := engineRun(b.Context(), j, fmt.Sprintf("r%d.%d.%d", n, runs, i), rounds*(9-runs), 2048); err != nil {
-								b.Error(err)
-							}
-						})
-					}
-					wg.Wait()
-					rate[runs] += float64(j.records) / time.Since(start).Seconds()
-				}
-			}
-			b.ReportMetric(rate[1]/float64(b.N), "steps/s-one")
-			b.ReportMetric(rate[8]/float64(b.N), "steps/s-eight")
-			b.ReportMetric(rate[8]/rate[1], "eight/one")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}
-
 // BenchmarkThousandSteps is a run of 1,000 rounds with observations of 4 KB, beside
 // one that writes its whole state after each round.
 func BenchmarkThousandSteps(b *testing.B) {
@@ -224,6 +134,8 @@ func BenchmarkThousandSteps(b *testing.B) {
 	for n := range rounds {
 		content += observation/30*30 + len(fmt.Sprintf(`{"part":%d}`, n+1))
 	}
+	var table strings.Builder
+	table.WriteString("| 1,000 steps of 4 KB | s | MB to the disk | record bytes to content |\n|---|---|---|---|\n")
 	for _, kind := range []string{"file", "sqlite"} {
 		b.Run(kind, func(b *testing.B) {
 			j := &tally{Journal: benchStore(b, kind, nil)}
@@ -233,9 +145,12 @@ func BenchmarkThousandSteps(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(j.bytes)/float64(b.N)/float64(content), "bytes/content")
-			b.ReportMetric(float64(diskBytes()-disk)/float64(b.N)/1e6, "disk-MB")
-			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/run")
+			size := float64(j.bytes) / float64(b.N) / float64(content)
+			mb, seconds := float64(diskBytes()-disk)/float64(b.N)/1e6, b.Elapsed().Seconds()/float64(b.N)
+			b.ReportMetric(size, "bytes/content")
+			b.ReportMetric(mb, "disk-MB")
+			b.ReportMetric(seconds, "s/run")
+			fmt.Fprintf(&table, "| %s | %.2f | %.1f | %.2f |\n", kind, seconds, mb, size)
 		})
 	}
 	b.Run("rewriting", func(b *testing.B) {
@@ -252,9 +167,12 @@ func BenchmarkThousandSteps(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(diskBytes()-disk)/float64(b.N)/1e6, "disk-MB")
-		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/run")
+		mb, seconds := float64(diskBytes()-disk)/float64(b.N)/1e6, b.Elapsed().Seconds()/float64(b.N)
+		b.ReportMetric(mb, "disk-MB")
+		b.ReportMetric(seconds, "s/run")
+		fmt.Fprintf(&table, "| the whole state a round, in a file | %.2f | %.1f | |\n", seconds, mb)
 	})
+	showTable(b, table.String())
 }
 
 func rewrite(path string, c machine.Checkpoint) error {
@@ -276,6 +194,8 @@ func rewrite(path string, c machine.Checkpoint) error {
 // BenchmarkReloadRun takes up runs of several lengths in an engine, as a new process
 // does: time must grow with the length and no faster.
 func BenchmarkReloadRun(b *testing.B) {
+	var table strings.Builder
+	table.WriteString("| reload | records | ms | memory to history |\n|---|---|---|---|\n")
 	for _, kind := range []string{"file", "sqlite"} {
 		for _, records := range []int{2_500, 10_000} {
 			b.Run(fmt.Sprint(kind, "/records=", records), func(b *testing.B) {
@@ -305,11 +225,14 @@ func BenchmarkReloadRun(b *testing.B) {
 					}
 					b.StartTimer()
 				}
-				b.ReportMetric(b.Elapsed().Seconds()*1000/float64(b.N), "ms/reload")
-				b.ReportMetric(float64(grown)/float64(history), "memory/history")
+				ms, memory := b.Elapsed().Seconds()*1000/float64(b.N), float64(grown)/float64(history)
+				b.ReportMetric(ms, "ms/reload")
+				b.ReportMetric(memory, "memory/history")
+				fmt.Fprintf(&table, "| %s | %d | %.0f | %.2f |\n", kind, records, ms, memory)
 			})
 		}
 	}
+	showTable(b, table.String())
 }
 
 // reloadable is a run of so many records, made in memory first, where nothing waits

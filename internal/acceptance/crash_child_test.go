@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,8 @@ type crashSpec struct {
 	Folder  string
 	Address string // of the server
 	Schema  string
-	Model   string // address of the model
+	TTL     time.Duration // of leases on the server; 0: crashTTL
+	Model   string        // address of the model
 	Wire    llmtest.Wire
 	Effect  string // the file that tools append to
 	Report  string // the file that the child writes at its end
@@ -153,7 +155,7 @@ func (s crashSpec) open(ctx context.Context) (journal.Journal, error) {
 	case "sqlite":
 		return sqlite.Open(ctx, filepath.Join(s.Folder, "journal.db"), sqlite.Options{})
 	case "postgres":
-		return postgres.Open(ctx, s.Address, postgres.Options{Schema: s.Schema, TTL: crashTTL, Patience: 20 * time.Second})
+		return postgres.Open(ctx, s.Address, postgres.Options{Schema: s.Schema, TTL: cmp.Or(s.TTL, crashTTL), Patience: 20 * time.Second})
 	}
 	return nil, fmt.Errorf("no store %q", s.Store)
 }

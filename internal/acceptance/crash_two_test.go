@@ -61,6 +61,7 @@ func twoAtOnce(ctx context.Context, dir, store string, server *crashServer, seed
 	}
 	spec = r.spec
 	spec.Wait, spec.Once = true, true
+	spec.TTL = 30 * time.Second // nobody is to lose the run because this machine is slow
 	pair := make([]*crashed, 2)
 	for i := range pair {
 		spec.Report = fmt.Sprint(r.spec.Report, i)
