@@ -19,9 +19,9 @@ import (
 // batch is the pending batch of calls of a run.
 type batch struct {
 	*run
-	op    machine.OperationID
-	calls []machine.BatchCall // as the model made them, when the batch was taken up
-	cut   bool                // the reply that holds them was cut off
+	op  machine.OperationID
+	n   int  // calls in it
+	cut bool // the reply that holds them was cut off
 }
 
 // armed are calls that are started for the machine. When what says so could not be
@@ -40,23 +40,23 @@ type readyCall struct {
 
 // executeTools gets a result for every call of the pending batch (S-97 to S-100).
 // Calls is the context that they run in.
-func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools) *exit {
+func (r *run) executeTools(ctx, calls context.Context) *exit {
 	r.pauses = 0
-	if len(r.cfg.interceptors) > 0 && r.reviewed != eff.Op && untouched(eff.Calls) {
+	p, _ := r.state.Pending()
+	if len(r.cfg.interceptors) > 0 && r.reviewed != p.Op && r.untouched() {
 		if e := r.review(ctx); e != nil || r.state.Phase() != machine.PhaseTools {
 			return e
 		}
 	}
 	history := r.state.History()
 	stop := history[len(history)-1].Stop
-	b := batch{run: r, op: eff.Op, calls: eff.Calls, cut: stop == llm.StopMaxTokens || stop == llm.StopIncomplete}
+	b := batch{run: r, op: p.Op, n: r.state.BatchLen(), cut: stop == llm.StopMaxTokens || stop == llm.StopIncomplete}
 	if r.armed.op == b.op {
 		if e := b.dispatch(ctx, calls); e != nil || b.over() {
 			return b.end(ctx, e)
 		}
-		b.calls = b.state.Batch()
 	}
-	for next := 0; next < len(b.calls); {
+	for next := 0; next < b.n; {
 		if ctx.Err() != nil { // S-106: cancelled before dispatch
 			return b.close()
 		}
@@ -76,9 +76,10 @@ func (r *run) executeTools(ctx, calls context.Context, eff machine.ExecuteTools)
 	return r.fail(fail(KindState, r.op, nil, "a batch has calls that nobody answers"))
 }
 
-func untouched(calls []machine.BatchCall) bool {
-	for i := range calls {
-		if calls[i].Status != machine.CallWaiting {
+// untouched reports whether nothing was done about the pending batch yet.
+func (r *run) untouched() bool {
+	for i := range r.state.BatchLen() {
+		if r.state.BatchCall(i).Status != machine.CallWaiting {
 			return false
 		}
 	}
@@ -104,7 +105,7 @@ func (b *batch) end(ctx context.Context, e *exit) *exit {
 		return nil
 	}
 	if ctx.Err() != nil && b.state.Phase() == machine.PhaseFinished { // S-109
-		if err := b.step(b.run.op, machine.CancelAtBoundary{}); err != nil {
+		if err := step(b.core, b.run.op, machine.CancelAtBoundary{}); err != nil {
 			return b.fail(err)
 		}
 		return nil
@@ -130,14 +131,14 @@ func (b *batch) group(next int) int {
 	if b.cfg.sequential || b.traits(next).Exclusive {
 		return to
 	}
-	for to < len(b.calls) && !b.traits(to).Exclusive {
+	for to < b.n && !b.traits(to).Exclusive {
 		to++
 	}
 	return to
 }
 
 func (b *batch) traits(ordinal int) tool.Traits {
-	return b.traitsOf(b.calls[ordinal].Call.Name)
+	return b.traitsOf(b.state.BatchCall(ordinal).Call.Name)
 }
 
 func (c *core) traitsOf(name string) tool.Traits {
@@ -166,7 +167,7 @@ func (b *batch) runGroup(ctx, calls context.Context, next, to int) *exit {
 	for n, c := range b.armed.calls {
 		started.Calls[n] = machine.StartedCall{Ordinal: c.ordinal, Repeat: b.traitsOf(c.call.Name).Repeatable()}
 	}
-	if err := b.step(b.run.op, started); err != nil {
+	if err := step(b.core, b.run.op, started); err != nil {
 		return b.fail(err)
 	}
 	b.armed.op = b.op
@@ -181,10 +182,11 @@ func (b *batch) runGroup(ctx, calls context.Context, next, to int) *exit {
 func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *exit) {
 	b.armed = armed{calls: b.armed.calls[:0]}
 	for i := next; i < to; i++ {
-		if b.calls[i].Status != machine.CallWaiting {
+		waiting := b.state.BatchCall(i)
+		if waiting.Status != machine.CallWaiting {
 			continue
 		}
-		call := b.calls[i].Call
+		call := waiting.Call
 		input, refusal := b.input(i, call)
 		switch {
 		case refusal != "":
@@ -299,14 +301,14 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 // result.
 func (b *batch) settle(ctx context.Context, s *slot, ran bool) *exit {
 	res := b.maskResult(s.result)
-	call := &b.calls[s.ordinal].Call
+	call := b.state.BatchCall(s.ordinal).Call // as the model made it
 	res.CallID, res.Name, res.Status = call.ID, call.Name, cmp.Or(res.Status, llm.StatusSuccess)
 	if len(b.cfg.observers) > 0 {
 		if err := b.observe(llm.ToolResults(res)); err != nil {
 			return b.fail(err)
 		}
 	}
-	if err := b.step(b.run.op, machine.Settled{Op: b.op, Ordinal: s.ordinal, Result: res}); err != nil {
+	if err := step(b.core, b.run.op, machine.Settled{Op: b.op, Ordinal: s.ordinal, Result: res}); err != nil {
 		return b.fail(err)
 	}
 	if err := b.store.flush(ctx, b.run.op, &b.state); err != nil {
@@ -357,7 +359,7 @@ func (b *batch) close() *exit {
 	}
 	before := b.state.Batch()
 	in := machine.SettleRest{Op: b.op, Cause: "the run was cancelled", Cancelled: true}
-	if err := b.step(b.run.op, in); err != nil {
+	if err := step(b.core, b.run.op, in); err != nil {
 		return b.fail(err)
 	}
 	if !b.watched() {
@@ -380,7 +382,7 @@ func (b *batch) close() *exit {
 // model's intent (E-126).
 func (b *batch) input(ordinal int, call llm.Call) (input []byte, refusal string) {
 	raw, err := call.Input()
-	if b.cut && ordinal == len(b.calls)-1 && (err != nil || strings.TrimSpace(call.Args) == "") {
+	if b.cut && ordinal == b.n-1 && (err != nil || strings.TrimSpace(call.Args) == "") {
 		return nil, "the reply was cut off inside this call, so it was not run; make the call again"
 	}
 	if err != nil {

@@ -189,7 +189,7 @@ func (c *core) configure(op string) error {
 		cfg.tools = nil
 	}
 	if len(cfg.history) > 0 {
-		if err := c.step(op, machine.ReplaceContext{Messages: c.maskAll(cfg.history)}); err != nil {
+		if err := step(c, op, machine.ReplaceContext{Messages: c.maskAll(cfg.history)}); err != nil {
 			return fail(KindConfig, op, err, "WithHistory")
 		}
 		cfg.history = nil
@@ -216,7 +216,7 @@ func (c *core) capTruncations(op string) error {
 	if n == nil || *n == c.state.TruncationCap() {
 		return nil
 	}
-	if err := c.step(op, machine.SetTruncationCap{N: *n}); err != nil {
+	if err := step(c, op, machine.SetTruncationCap{N: *n}); err != nil {
 		return fail(KindConfig, op, err, "WithTruncationCap")
 	}
 	return nil
@@ -283,7 +283,7 @@ func (e *Engine) edit(ctx context.Context, op string, input func(*core) machine.
 		return err
 	}
 	in := input(c)
-	if err := c.step(op, in); err != nil {
+	if err := step(c, op, in); err != nil {
 		return err
 	}
 	c.edited(in)

@@ -40,7 +40,7 @@ func (r *run) generate(ctx, draft context.Context) *exit {
 	if reason, ok := r.inbox.asked(); ok {
 		return r.pauseNow(ctx, reason)
 	}
-	if err := r.step(r.op, machine.Begin{Op: p.Op}); err != nil {
+	if err := step(r.core, r.op, machine.Begin{Op: p.Op}); err != nil {
 		return r.fail(err)
 	}
 	r.sent = r.state.Len()
@@ -73,7 +73,7 @@ func (r *run) generating() bool { return r.state.Phase() == machine.PhaseGenerat
 // beforeRequest is what happens at the boundary before the request is made.
 func (r *run) beforeRequest(ctx context.Context) *exit {
 	if ctx.Err() != nil {
-		if err := r.step(r.op, machine.CancelAtBoundary{}); err != nil {
+		if err := step(r.core, r.op, machine.CancelAtBoundary{}); err != nil {
 			return r.fail(err)
 		}
 		return nil // the machine says Cancelled now
@@ -147,7 +147,7 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	if !fresh {
 		r.pruner.unsee(r.state.Len() - 1)
 	}
-	if err := r.step(r.op, machine.Notice{Op: p.Op, Text: text, Fresh: fresh}); err != nil {
+	if err := step(r.core, r.op, machine.Notice{Op: p.Op, Text: text, Fresh: fresh}); err != nil {
 		return r.fail(err)
 	}
 	r.emit(NoticeAdded{Text: text})
@@ -261,7 +261,7 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 	if err := r.observe(m); err != nil {
 		return err
 	}
-	if err := r.step(r.op, machine.Generated{Op: op, Message: m, Usage: reply.Usage}); err != nil {
+	if err := step(r.core, r.op, machine.Generated{Op: op, Message: m, Usage: reply.Usage}); err != nil {
 		if errors.Is(err, ErrGeneration) {
 			return &llm.Error{Class: llm.ClassMalformedStream, Op: "reply", Err: err}
 		}
@@ -287,7 +287,7 @@ func (r *run) refuseSecrets(m llm.Message) error {
 		}
 		p, _ := r.state.Pending()
 		res := llm.Result{Status: llm.StatusError, Summary: "the arguments hold a secret, so the call was not run; secrets are known to the program and must not be written out"}
-		if err := r.step(r.op, machine.Settled{Op: p.Op, Ordinal: i, Result: res}); err != nil {
+		if err := step(r.core, r.op, machine.Settled{Op: p.Op, Ordinal: i, Result: res}); err != nil {
 			return err
 		}
 		if r.watched() {
@@ -320,7 +320,7 @@ func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, b
 	if e := r.pauseNow(ctx, reason); e != nil {
 		return e, true
 	}
-	if err := r.step(r.op, machine.Recovered{}); err != nil {
+	if err := step(r.core, r.op, machine.Recovered{}); err != nil {
 		return r.fail(err), true
 	}
 	return nil, true
@@ -344,7 +344,7 @@ func (r *run) noReply(ctx context.Context, op machine.OperationID, cause error) 
 	if !r.generating() || errors.Is(cause, ErrFenced) { // it came after the reply, or is not ours to write
 		return r.fail(cause)
 	}
-	if err := r.step(r.op, machine.GenerationFailed{Op: op}); err != nil {
+	if err := step(r.core, r.op, machine.GenerationFailed{Op: op}); err != nil {
 		return r.fail(err)
 	}
 	if err := r.save(ctx); err != nil {

@@ -186,7 +186,7 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 			return err
 		}
 	}
-	if err := r.step(r.op, machine.Steer{Messages: masked, Keys: keys}); err != nil {
+	if err := step(r.core, r.op, machine.Steer{Messages: masked, Keys: keys}); err != nil {
 		return err
 	}
 	if r.watched() {

@@ -5,7 +5,6 @@ package fiducial
 import (
 	"context"
 	"runtime/debug"
-	"strconv"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
@@ -34,7 +33,7 @@ func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req 
 	}
 	rd.op, rd.done, rd.watched = op, ctx.Done(), r.watched()
 	rd.over, rd.inside, rd.err = false, false, nil
-	rd.c.Reset(strconv.FormatUint(uint64(op), 10))
+	rd.c.Reset(uint64(op))
 	if err := rd.stream(ctx, req); err != nil {
 		return collect.Reply{}, err
 	}

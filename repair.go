@@ -32,7 +32,7 @@ func (c *core) doubt(op string) error {
 		inputs = append(inputs, machine.Pause{Reason: pause.Reason})
 	}
 	for _, in := range inputs {
-		if err := c.step(op, in); err != nil {
+		if err := step(c, op, in); err != nil {
 			return err
 		}
 	}

@@ -208,24 +208,27 @@ func (c *core) mend(op string) error {
 	if !pending || !c.state.Executing() {
 		return nil
 	}
-	return c.step(op, machine.Recovered{})
+	return step(c, op, machine.Recovered{})
 }
 
 // turn carries out one effect. A nil exit means that there is more to do. Draft is
 // the context of replies that are being written, calls that of calls.
 func (r *run) turn(ctx, draft, calls context.Context) *exit {
-	switch eff := r.state.Effect().(type) {
-	case machine.Generate:
+	switch r.state.Phase() { // rather than the effect, which holds a list of the calls each time
+	case machine.PhaseGenerating:
 		return r.generate(ctx, draft)
-	case machine.ExecuteTools:
-		return r.executeTools(ctx, calls, eff)
+	case machine.PhaseTools:
+		return r.executeTools(ctx, calls)
+	case machine.PhaseFinished, machine.PhaseCancelled, machine.PhasePaused, machine.PhaseReady, machine.PhaseFailed:
+	}
+	switch eff := r.state.Effect().(type) {
 	case machine.Finished:
 		return r.finished(ctx, eff)
 	case machine.Cancelled:
 		return r.cancelled(ctx)
 	case machine.Paused:
 		return r.paused(ctx, eff.Reason)
-	case nil:
+	case machine.Generate, machine.ExecuteTools, nil:
 	}
 	e := r.failed(fail(KindNothing, r.op, nil, "the run has nothing pending"))
 	return &e
@@ -253,7 +256,7 @@ func (r *run) begin(ctx context.Context, in []llm.Message) *exit {
 		if err := r.observe(m); err != nil {
 			return r.fail(err)
 		}
-		if err := r.step(r.op, machine.AppendInput{Message: m}); err != nil {
+		if err := step(r.core, r.op, machine.AppendInput{Message: m}); err != nil {
 			return r.fail(err)
 		}
 	}
@@ -267,7 +270,7 @@ func (r *run) start() *exit {
 	if r.state.Len() == 0 {
 		return r.fail(fail(KindNothing, r.op, nil, "the history is empty; give a message"))
 	}
-	if err := r.step(r.op, machine.Start{}); err != nil {
+	if err := step(r.core, r.op, machine.Start{}); err != nil {
 		return r.fail(err)
 	}
 	return nil
@@ -284,7 +287,7 @@ func (r *run) takeUp(ctx context.Context) *exit {
 		if p, _ := r.state.Pending(); p.Kind == machine.PendingTools {
 			r.reviewed = p.Op // whoever paused it had seen the reply
 		}
-		if err := r.step(r.op, machine.Resume{}); err != nil {
+		if err := step(r.core, r.op, machine.Resume{}); err != nil {
 			return r.fail(err)
 		}
 	case machine.PhaseReady, machine.PhaseFailed:
@@ -302,9 +305,9 @@ func (r *run) abandon() error {
 		return nil
 	}
 	if p.Kind == machine.PendingTools && r.state.Phase() != machine.PhasePaused {
-		return r.step(r.op, machine.SettleRest{Op: p.Op, Cause: "the run was given up for a new one", Cancelled: true})
+		return step(r.core, r.op, machine.SettleRest{Op: p.Op, Cause: "the run was given up for a new one", Cancelled: true})
 	}
-	return r.step(r.op, machine.CancelAtBoundary{})
+	return step(r.core, r.op, machine.CancelAtBoundary{})
 }
 
 // save stores what was accepted and calls the checkpoint function.
@@ -412,7 +415,7 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 	if r.state.Idle() {
 		return r.paused(ctx, reason)
 	}
-	if err := r.step(r.op, machine.Pause{Reason: reason}); err != nil {
+	if err := step(r.core, r.op, machine.Pause{Reason: reason}); err != nil {
 		return r.fail(err)
 	}
 	return nil // the machine says Paused now, and turn ends the run

@@ -286,7 +286,7 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 		return err
 	}
 	if _, pending := c.state.Pending(); pending {
-		if err := c.step(op, machine.Recovered{}); err != nil {
+		if err := step(c, op, machine.Recovered{}); err != nil {
 			return err
 		}
 	}
@@ -315,14 +315,19 @@ func (c *core) install(r *replayed) {
 	}
 }
 
-// step feeds the machine and remembers the input for the journal.
-func (c *core) step(op string, in machine.Input) error {
-	if c.store.j == nil {
-		if err := c.state.Apply(in); err != nil {
-			return stateError(op, err)
-		}
-		return nil
+// step feeds the machine and remembers the input for the journal. It is generic so
+// that an input which nobody keeps needs no memory of its own.
+func step[T machine.Input](c *core, op string, in T) error {
+	if c.store.j != nil {
+		return c.stepDurable(op, in)
 	}
+	if err := c.state.Apply(in); err != nil {
+		return stateError(op, err)
+	}
+	return nil
+}
+
+func (c *core) stepDurable(op string, in machine.Input) error {
 	held, keep := c.state.Durable(in)
 	if err := c.state.Apply(in); err != nil {
 		return stateError(op, err)

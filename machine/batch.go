@@ -2,65 +2,112 @@
 
 package machine
 
-import (
-	"slices"
+import "github.com/fiducial-dev/fiducial/llm"
 
-	"github.com/fiducial-dev/fiducial/llm"
-)
-
-// batch is the calls of the last message while their results are pending. Nothing
-// that it points to is ever written to again: a change makes new marks.
+// batch is the calls of the last message while their results are pending. What
+// became of them is a list that only grows, so that copies of the state share it.
 type batch struct {
-	calls   []llm.Call
-	marks   []mark // of each call
-	results grown[llm.Part]
-	single  bool // S-165 or S-166 was used, so the batch is settled call by call
-	again   bool // the model is asked after it; else the run ends with the state's answer
+	parts  []llm.Part // of the reply; the calls are among them
+	calls  int        // how many there are
+	began  int        // of them, how many are started and not settled
+	done   int        // of them, how many are settled
+	marks  grown[mark]
+	single bool // S-165 or S-166 was used, so the batch is settled call by call
+	again  bool // the model is asked after it; else the run ends with the state's answer
+}
+
+// mark says how far a call has come. The latest one of a call counts; a call without
+// one is waiting.
+type mark struct {
+	ordinal int
+	status  CallStatus
+	repeat  bool
+	result  llm.Part // an [llm.Result], when settled
+}
+
+func newBatch(m llm.Message, n int, again bool) batch {
+	// Each call is started and settled.
+	return batch{parts: m.Parts, calls: n, marks: roomFor[mark](2 * n), again: again}
+}
+
+// call is the call of an ordinal, which must be one of the batch.
+func (b *batch) call(ordinal int) llm.Call {
+	for _, p := range b.parts {
+		if c, ok := p.(llm.Call); ok {
+			if ordinal == 0 {
+				return c
+			}
+			ordinal--
+		}
+	}
+	return llm.Call{}
 }
 
 // mark is how far a call has come.
-type mark struct {
-	status CallStatus
-	repeat bool
-	result int // index in results, when settled
+func (b *batch) mark(ordinal int) mark {
+	for i := len(b.marks.items) - 1; i >= 0; i-- {
+		if m := b.marks.items[i]; m.ordinal == ordinal {
+			return m
+		}
+	}
+	return mark{ordinal: ordinal}
 }
 
-// view is the calls for a reader.
+// put says how far a call has come now.
+func (b *batch) put(m mark) {
+	if b.mark(m.ordinal).status == CallStarted {
+		b.began--
+	}
+	switch m.status {
+	case CallStarted:
+		b.began++
+	case CallSettled:
+		b.done++
+	case CallWaiting:
+	}
+	b.marks = b.marks.push(m)
+}
+
+// settle gives a call its result.
+func (b *batch) settle(ordinal int, r llm.Result) {
+	b.put(mark{ordinal: ordinal, status: CallSettled, result: r})
+}
+
+// open reports whether any call has no result.
+func (b *batch) open() bool { return b.done < b.calls }
+
+// running reports whether any call was started and has no result.
+func (b *batch) running() bool { return b.began > 0 }
+
+// at is one call for a reader.
+func (b *batch) at(ordinal int) BatchCall {
+	m := b.mark(ordinal)
+	c := BatchCall{Call: b.call(ordinal), Status: m.status, Repeat: m.repeat}
+	c.Result, _ = m.result.(llm.Result)
+	return c
+}
+
+// view is all of them.
 func (b *batch) view() []BatchCall {
-	if len(b.calls) == 0 {
+	if b.calls == 0 {
 		return nil
 	}
-	out := make([]BatchCall, len(b.calls))
-	for i, m := range b.marks {
-		out[i] = BatchCall{Call: b.calls[i], Status: m.status, Repeat: m.repeat}
-		if m.status == CallSettled {
-			out[i].Result, _ = b.results.items[m.result].(llm.Result)
-		}
+	out := make([]BatchCall, b.calls)
+	for i := range out {
+		out[i] = b.at(i)
 	}
 	return out
 }
 
-// settle gives call i its result. The marks must be the caller's own.
-func (b *batch) settle(i int, r llm.Result) {
-	b.results = b.results.push(r)
-	b.marks[i] = mark{status: CallSettled, result: len(b.results.items) - 1}
-}
-
 // message is the results of the batch in call order.
 func (b *batch) message() llm.Message {
-	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, len(b.marks))}
-	for i := range b.marks {
-		m.Parts[i] = b.results.items[b.marks[i].result]
+	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, b.calls)}
+	for _, k := range b.marks.items {
+		if k.status == CallSettled {
+			m.Parts[k.ordinal] = k.result
+		}
 	}
 	return m
-}
-
-func newBatch(m llm.Message, n int, again bool) batch {
-	b := batch{calls: make([]llm.Call, n), marks: make([]mark, n), results: roomFor[llm.Part](n), again: again}
-	for i, c := range m.Calls() {
-		b.calls[i] = c
-	}
-	return b
 }
 
 // awaitBatch makes the calls of a reply the pending operation (S-43, S-46, S-48,
@@ -91,18 +138,16 @@ func (s *State) started(in Started) *StateError {
 	if len(in.Calls) == 0 {
 		return unexpected("no call is named")
 	}
-	marks := slices.Clone(s.batch.marks)
-	for _, sc := range in.Calls {
-		if sc.Ordinal < 0 || sc.Ordinal >= len(marks) {
-			return failure(UnexpectedCompletion, sc.Ordinal, "the batch has %d calls and none of ordinal %d", len(marks), sc.Ordinal)
+	for _, c := range in.Calls {
+		if err := s.checkOrdinal(c.Ordinal); err != nil {
+			return err
 		}
-		if m := marks[sc.Ordinal]; m.status != CallWaiting {
-			return failure(UnexpectedCompletion, sc.Ordinal, "call %d is %s", sc.Ordinal, m.status)
+		if m := s.batch.mark(c.Ordinal); m.status != CallWaiting {
+			return failure(UnexpectedCompletion, c.Ordinal, "call %d is %s", c.Ordinal, m.status)
 		}
-		marks[sc.Ordinal] = mark{status: CallStarted, repeat: sc.Repeat}
+		s.batch.put(mark{ordinal: c.Ordinal, status: CallStarted, repeat: c.Repeat})
 	}
-	s.executing = true
-	s.batch.marks, s.batch.single = marks, true
+	s.executing, s.batch.single = true, true
 	return nil
 }
 
@@ -111,22 +156,29 @@ func (s *State) settled(in Settled) *StateError {
 	if !s.pending(PhaseTools, in.Op) {
 		return s.stale(in.Op)
 	}
-	if in.Ordinal < 0 || in.Ordinal >= len(s.batch.calls) {
-		return failure(UnexpectedCompletion, in.Ordinal, "the batch has %d calls and none of ordinal %d", len(s.batch.calls), in.Ordinal)
+	if err := s.checkOrdinal(in.Ordinal); err != nil {
+		return err
 	}
-	if s.batch.marks[in.Ordinal].status == CallSettled {
+	if s.batch.mark(in.Ordinal).status == CallSettled {
 		return failure(UnexpectedCompletion, in.Ordinal, "call %d has its result already", in.Ordinal)
 	}
-	r, err := answerTo(s.batch.calls[in.Ordinal], in.Ordinal, in.Result)
+	r, err := answerTo(s.batch.call(in.Ordinal), in.Ordinal, in.Result)
 	if err != nil {
 		return err
 	}
-	s.batch.marks, s.batch.single = slices.Clone(s.batch.marks), true
+	s.batch.single = true
 	s.batch.settle(in.Ordinal, r)
 	if s.batch.open() {
 		return nil
 	}
 	return s.complete(false)
+}
+
+func (s *State) checkOrdinal(ordinal int) *StateError {
+	if ordinal < 0 || ordinal >= s.batch.calls {
+		return failure(UnexpectedCompletion, ordinal, "the batch has %d calls and none of ordinal %d", s.batch.calls, ordinal)
+	}
+	return nil
 }
 
 // settleRest closes the batch (S-167).
@@ -138,13 +190,12 @@ func (s *State) settleRest(in SettleRest) *StateError {
 }
 
 func (s *State) closeBatch(cause string, cancelled bool) *StateError {
-	s.batch.marks = slices.Clone(s.batch.marks)
-	for i, m := range s.batch.marks {
-		switch m.status {
+	for i, c := range s.batch.view() {
+		switch c.Status {
 		case CallWaiting:
-			s.batch.settle(i, notRun(s.batch.calls[i], cause))
+			s.batch.settle(i, notRun(c.Call, cause))
 		case CallStarted:
-			s.batch.settle(i, unknown(s.batch.calls[i]))
+			s.batch.settle(i, unknown(c.Call))
 		case CallSettled:
 		}
 	}
@@ -159,12 +210,11 @@ func (s *State) toolsCompleted(in ToolsCompleted) *StateError {
 	if s.batch.single {
 		return unexpected("the calls of operation %d are settled one by one", in.Op)
 	}
-	if len(in.Results) != len(s.batch.calls) {
-		return failure(InvalidContext, -1, "%d results for %d calls", len(in.Results), len(s.batch.calls))
+	if len(in.Results) != s.batch.calls {
+		return failure(InvalidContext, -1, "%d results for %d calls", len(in.Results), s.batch.calls)
 	}
-	s.batch.marks = slices.Clone(s.batch.marks)
-	for i, c := range s.batch.calls {
-		r, err := answerTo(c, i, in.Results[i])
+	for i := range in.Results {
+		r, err := answerTo(s.batch.call(i), i, in.Results[i])
 		if err != nil {
 			return err
 		}
@@ -191,16 +241,6 @@ func (s *State) complete(cancelled bool) *StateError {
 	}
 	s.history = s.history.push(results)
 	return nil
-}
-
-// open reports whether any call has no result.
-func (b *batch) open() bool {
-	return slices.ContainsFunc(b.marks, func(m mark) bool { return m.status != CallSettled })
-}
-
-// running reports whether any call was started and has no result.
-func (b *batch) running() bool {
-	return slices.ContainsFunc(b.marks, func(m mark) bool { return m.status == CallStarted })
 }
 
 // answerTo fills in whom a result answers, or refuses the result of another call.

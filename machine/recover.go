@@ -2,11 +2,7 @@
 
 package machine
 
-import (
-	"slices"
-
-	"github.com/fiducial-dev/fiducial/llm"
-)
+import "github.com/fiducial-dev/fiducial/llm"
 
 // recovered puts the state into the hands of a new process (S-170): what had
 // begun there may have happened, the rest goes on.
@@ -18,14 +14,13 @@ func (s *State) recovered() *StateError {
 	if s.phase == PhaseGenerating || !s.batch.running() {
 		return nil
 	}
-	s.batch.marks = slices.Clone(s.batch.marks)
-	for i, m := range s.batch.marks {
+	for i, c := range s.batch.view() {
 		switch {
-		case m.status != CallStarted:
-		case m.repeat:
-			s.batch.marks[i] = mark{}
+		case c.Status != CallStarted:
+		case c.Repeat:
+			s.batch.put(mark{ordinal: i, status: CallWaiting})
 		default:
-			s.batch.settle(i, unknown(s.batch.calls[i]))
+			s.batch.settle(i, unknown(c.Call))
 		}
 	}
 	if s.batch.open() {
@@ -53,15 +48,15 @@ func (s *State) recoverInterrupted(in RecoverInterrupted) *StateError {
 }
 
 func (s *State) interruptedResults(begun bool) llm.Message {
-	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, len(s.batch.calls))}
-	for i, c := range s.batch.calls {
-		switch k := s.batch.marks[i]; {
-		case k.status == CallSettled:
-			m.Parts[i] = s.batch.results.items[k.result]
-		case k.status == CallStarted, begun && !s.batch.single:
-			m.Parts[i] = unknown(c)
+	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, s.batch.calls)}
+	for i, c := range s.batch.view() {
+		switch {
+		case c.Status == CallSettled:
+			m.Parts[i] = c.Result
+		case c.Status == CallStarted, begun && !s.batch.single:
+			m.Parts[i] = unknown(c.Call)
 		default:
-			m.Parts[i] = notRun(c, "the run was interrupted before it began")
+			m.Parts[i] = notRun(c.Call, "the run was interrupted before it began")
 		}
 	}
 	return m

@@ -73,7 +73,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 		out.Answer = &llm.Message{Role: llm.RoleAssistant, Parts: s.answer, Stop: s.stop}
 	}
 	if s.phase == PhaseTools {
-		out.Batch = &batchJSON{Single: s.batch.single, Again: s.batch.again, Calls: make([]callJSON, len(s.batch.calls))}
+		out.Batch = &batchJSON{Single: s.batch.single, Again: s.batch.again, Calls: make([]callJSON, s.batch.calls)}
 		for i, c := range s.batch.view() {
 			out.Batch.Calls[i] = callJSON{Status: c.Status.String(), Repeat: c.Repeat}
 			if c.Status == CallSettled {
@@ -143,12 +143,12 @@ func (in *snapshot) batch(s *State) error {
 	}
 	s.batch = newBatch(last, len(in.Batch.Calls), in.Batch.Again)
 	s.batch.single = in.Batch.Single
-	for i, call := range s.batch.calls {
-		c := &in.Batch.Calls[i]
+	for i := range in.Batch.Calls {
+		c, call := &in.Batch.Calls[i], s.batch.call(i)
 		switch {
 		case c.Status == CallWaiting.String() && c.Result == nil && !c.Repeat:
 		case c.Status == CallStarted.String() && c.Result == nil:
-			s.batch.marks[i] = mark{status: CallStarted, repeat: c.Repeat}
+			s.batch.put(mark{ordinal: i, status: CallStarted, repeat: c.Repeat})
 		case c.Status == CallSettled.String() && c.Result != nil && !c.Repeat:
 			if c.Result.CallID != call.ID {
 				return fmt.Errorf("the result of call %d answers %q", i, c.Result.CallID)

@@ -2,7 +2,11 @@
 
 package machine
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"fmt"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
 
 // PendingKind says what an operation is.
 type PendingKind string
@@ -112,6 +116,18 @@ func (s *State) Answer() (answer []llm.Part, stop llm.StopReason, finished bool)
 // Batch is the pending batch of calls in the model's order, nil when there is none.
 // The list is the caller's.
 func (s *State) Batch() []BatchCall { return s.batch.view() }
+
+// BatchLen is the number of calls in the pending batch, 0 when there is none.
+func (s *State) BatchLen() int { return s.batch.calls }
+
+// BatchCall is one call of the pending batch, by its ordinal; it panics when there
+// is no such call. It is for callers who ask often, for [State.Batch] makes a list.
+func (s *State) BatchCall(ordinal int) BatchCall {
+	if ordinal < 0 || ordinal >= s.batch.calls {
+		panic(fmt.Sprintf("machine: the batch has %d calls and none of ordinal %d", s.batch.calls, ordinal))
+	}
+	return s.batch.at(ordinal)
+}
 
 // Clone is a copy, as plain assignment makes one. It costs the same however long
 // the history is.

@@ -26,8 +26,9 @@ type Reply struct {
 // should be set when call ids must be unique beyond this reply.
 type Collector struct {
 	// Seed goes into the ids that are made for calls without one, and for calls
-	// whose id another call of the reply already has.
-	Seed string
+	// whose id another call of the reply already has. It is a number that is
+	// different for each reply of a conversation.
+	Seed uint64
 
 	blocks   []block // by arrival; Index orders them at the end
 	usage    llm.Usage
@@ -92,7 +93,7 @@ func (c *Collector) add(ev llm.Event) error {
 
 // Reset makes the collector ready for another stream. Replies that it gave stay as
 // they are.
-func (c *Collector) Reset(seed string) {
+func (c *Collector) Reset(seed uint64) {
 	clear(c.blocks)
 	*c = Collector{Seed: seed, blocks: c.blocks[:0]}
 }
@@ -172,7 +173,7 @@ func (c *Collector) finish(stop llm.StopReason) error {
 // callID keeps the provider's id when it has one that is new in this reply.
 func (c *Collector) callID(id string, ordinal int, seen map[string]bool) string {
 	if id == "" || seen[id] {
-		id = "call_" + c.Seed + "_" + strconv.Itoa(ordinal)
+		id = "call_" + strconv.FormatUint(c.Seed, 10) + "_" + strconv.Itoa(ordinal)
 	}
 	for seen[id] {
 		id += "x"

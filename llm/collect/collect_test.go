@@ -94,14 +94,14 @@ func TestReplies(t *testing.T) {
 		},
 		"ids are made where there are none, and where one is used twice": {
 			[]llm.Event{
-				call(0, "", "a"), stop(0), call(1, "x", "b"), stop(1), call(2, "x", "c"), stop(2), call(3, "call_s_0", "d"), stop(3),
+				call(0, "", "a"), stop(0), call(1, "x", "b"), stop(1), call(2, "x", "c"), stop(2), call(3, "call_7_0", "d"), stop(3),
 				finish(llm.StopToolUse),
 			},
-			assistant(llm.StopToolUse, llm.Call{ID: "call_s_0", Name: "a"}, llm.Call{ID: "x", Name: "b"},
-				llm.Call{ID: "call_s_2", Name: "c"}, llm.Call{ID: "call_s_3", Name: "d"}),
+			assistant(llm.StopToolUse, llm.Call{ID: "call_7_0", Name: "a"}, llm.Call{ID: "x", Name: "b"},
+				llm.Call{ID: "call_7_2", Name: "c"}, llm.Call{ID: "call_7_3", Name: "d"}),
 		},
 	} {
-		got, err := gather(&collect.Collector{Seed: "s"}, c.events...)
+		got, err := gather(&collect.Collector{Seed: 7}, c.events...)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -231,7 +231,7 @@ func FuzzCollector(f *testing.F) {
 	f.Add([]byte{0, 3, 3, 9, 15, 12, 4, 10, 6, 7, 8})
 	f.Add([]byte{2, 5, 11, 8, 12})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		c := collect.Collector{Seed: "f"}
+		c := collect.Collector{Seed: 5}
 		texts := map[int]string{}
 		closed, failed, finished := map[int]bool{}, false, false
 		for _, b := range script {
