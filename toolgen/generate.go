@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -76,13 +77,35 @@ func generate(u *unit, r *reporter) ([]File, error) {
 			files = append(files, File{Path: old})
 		}
 	}
-	return files, nil
+	return files, reportForeign(u, sets, files, r)
 }
 
-// mayOverwrite reports whether a file is absent or of an earlier run.
+// reportForeign reports files that would change in a package of a module that is
+// not being worked on: in the module cache, in vendor, or behind a replace line.
+func reportForeign(u *unit, sets []toolset, files []File, r *reporter) error {
+	if u.module == "" {
+		return nil
+	}
+	stale, err := Stale(files)
+	if err != nil || len(stale) == 0 {
+		return err
+	}
+	pos := token.Position{Filename: stale[0]}
+	if len(sets) > 0 {
+		pos = u.fset.Position(sets[0].pos)
+	}
+	r.atPosition(pos, "%s would be written, and it belongs to module %s: generate there", filepath.Base(stale[0]), u.module)
+	return nil
+}
+
+// mayOverwrite reports whether a file is absent or of an earlier run. A link that
+// leads nowhere is neither.
 func mayOverwrite(path string) bool {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
 	data, err := os.ReadFile(path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && bytes.HasPrefix(data, []byte(header))
+	return err == nil && bytes.HasPrefix(data, []byte(header))
 }
 
 // Stale returns the paths of the files that are not what Generate says, those
@@ -107,34 +130,75 @@ func Stale(files []File) ([]string, error) {
 }
 
 // Write makes the files what Generate says and returns the paths of those that it
-// changed. A file is replaced whole or not at all.
+// changed. All are written beside their places before the first is put there, so a
+// full disk or a folder without write permission changes none; each is
+// replaced whole. Where a path is a symbolic link, the file that it leads to is.
 func Write(files []File) ([]string, error) {
 	stale, err := Stale(files)
 	if err != nil {
 		return nil, err
 	}
-	for i, path := range stale {
-		f := files[slices.IndexFunc(files, func(f File) bool { return f.Path == path })]
-		if err := f.write(); err != nil {
+	var list []staged
+	defer func() {
+		for _, s := range list {
+			s.drop()
+		}
+	}()
+	for _, path := range stale {
+		s, err := files[slices.IndexFunc(files, func(f File) bool { return f.Path == path })].stage()
+		if err != nil {
+			return nil, fmt.Errorf("toolgen: %w", err)
+		}
+		list = append(list, s)
+	}
+	for i, s := range list {
+		if err := s.land(); err != nil {
 			return stale[:i], fmt.Errorf("toolgen: %w", err)
 		}
 	}
 	return stale, nil
 }
 
-func (f File) write() error {
+// A staged file lies beside its place.
+type staged struct {
+	place string
+	temp  string // empty: there is to be no file in the place
+}
+
+func (f File) stage() (staged, error) {
+	s := staged{place: f.Path}
 	if f.Data == nil {
-		return os.Remove(f.Path)
+		return s, nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.Path), ".fiducialgen-*")
+	if target, err := filepath.EvalSymlinks(f.Path); err == nil {
+		s.place = target
+	}
+	temp, err := os.CreateTemp(filepath.Dir(s.place), ".fiducialgen-*")
 	if err != nil {
-		return err
+		return s, err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(f.Data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err != nil {
-		return err
+	s.temp = temp.Name()
+	_, err = temp.Write(f.Data)
+	if err = errors.Join(err, temp.Chmod(0o644), temp.Close()); err != nil {
+		s.drop()
 	}
-	return os.Rename(tmp.Name(), f.Path)
+	return s, err
+}
+
+func (s staged) land() error {
+	if s.temp == "" {
+		return os.Remove(s.place)
+	}
+	err := os.Rename(s.temp, s.place)
+	if runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission) { // there a read-only file is not replaced
+		err = errors.Join(os.Chmod(s.place, 0o644), os.Rename(s.temp, s.place))
+	}
+	return err
+}
+
+// drop removes what did not land.
+func (s staged) drop() {
+	if s.temp != "" {
+		_ = os.Remove(s.temp)
+	}
 }

@@ -36,6 +36,7 @@ type unit struct {
 	docs      map[token.Pos]*ast.Field // the fields of all structs, by the position of their names
 	generated []string                 // files of earlier runs
 	tests     []string                 // test files, which are only searched for stray directives
+	module    string                   // of a package that is not of a main module, else empty
 }
 
 const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -66,6 +67,9 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 			continue
 		}
 		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs}
+		if p.Module != nil && !p.Module.Main {
+			u.module = p.Module.Path
+		}
 		for _, f := range p.Syntax {
 			if isGenerated(f) {
 				u.generated = append(u.generated, r.fset.File(f.FileStart).Name())
@@ -111,8 +115,7 @@ func isGenerated(f *ast.File) bool {
 // package, and whether there is such a thing. What ails files that are about to
 // be generated anew does not count.
 func reportBroken(p *packages.Package, dir string, r *reporter) bool {
-	broken := len(p.Syntax) == 0
-	reported := len(r.found)
+	broken := false
 	for _, e := range p.Errors {
 		if e.Kind == packages.TypeError {
 			continue
@@ -133,9 +136,6 @@ func reportBroken(p *packages.Package, dir string, r *reporter) bool {
 		if !same {
 			r.atPosition(pos, "%s", firstLine(e.Msg))
 		}
-	}
-	if broken && len(r.found) == reported {
-		r.atPosition(token.Position{Filename: p.PkgPath}, "the package has no Go files for this platform")
 	}
 	return broken
 }

@@ -160,8 +160,22 @@ func (m *marks) function(f *ast.File, decl *ast.FuncDecl, r *reporter) {
 	}
 }
 
-// receiver is the name of the type that a method belongs to.
-func receiver(decl *ast.FuncDecl) string {
+// receiver is the name of the type that a method belongs to, which its source may
+// call by an alias.
+func (u *unit) receiver(decl *ast.FuncDecl) string {
+	if fn, ok := u.info.Defs[decl.Name].(*types.Func); ok && fn.Signature().Recv() != nil {
+		t := types.Unalias(fn.Signature().Recv().Type())
+		if p, ok := t.(*types.Pointer); ok {
+			t = types.Unalias(p.Elem())
+		}
+		if named, ok := t.(*types.Named); ok && named.Obj().Pkg() == u.pkg {
+			return named.Obj().Name()
+		}
+	}
+	return receiverInSource(decl)
+}
+
+func receiverInSource(decl *ast.FuncDecl) string {
 	if decl.Recv == nil || len(decl.Recv.List) == 0 {
 		return ""
 	}

@@ -54,7 +54,7 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 	reportTypeErrors(u, m, r)
 	byType := map[string][]markedMethod{}
 	for _, mm := range m.methods {
-		name := receiver(mm.decl)
+		name := u.receiver(mm.decl)
 		byType[name] = append(byType[name], mm)
 		if !slices.ContainsFunc(m.types, func(t markedType) bool { return t.spec.Name.Name == name }) {
 			r.at(mm.decl.Name.Pos(), "%s is a tool, and its type %s is not marked //fiducial:tools", mm.decl.Name.Name, name)
@@ -113,7 +113,7 @@ func checkType(u *unit, t markedType, r *reporter) bool {
 		r.at(pos, "%s is an alias: mark the type that it stands for", name)
 		return false
 	case t.spec.TypeParams != nil:
-		r.at(pos, "%s has type parameters, which is not supported", name)
+		r.at(pos, "%s has type parameters, and what a model sees needs types that are known: mark a type without, such as one that embeds it", name)
 		return true
 	case !t.spec.Name.IsExported():
 		r.at(pos, "type %s is not exported: its tools could not be had from other packages", name)

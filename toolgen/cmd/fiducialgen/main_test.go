@@ -161,6 +161,30 @@ func TestGoToolAndGoRun(t *testing.T) {
 	d.must(t, "go", "tool", "fiducialgen", "-check")
 }
 
+// TestForeignModule: packages of other modules are read, and never written to;
+// those that are up to date are no mistake.
+func TestForeignModule(t *testing.T) {
+	d := newModule(t)
+	d.write(t, "other/files.go", source)
+	d.write(t, "other/go.mod", strings.Replace(d.read(t, "go.mod"), "module example.com/down", "module example.com/other", 1))
+	d.write(t, "go.mod", d.read(t, "go.mod")+"\nrequire example.com/other v0.0.0\n\nreplace example.com/other => ./other\n")
+	out, code := d.run(t, "fiducialgen", "example.com/other")
+	if want := "other/files.go:11:6: files_tools.go would be written, and it belongs to module example.com/other: generate there\n"; out != want || code != 1 {
+		t.Errorf("got %d %q, want 1 %q", code, out, want)
+	}
+	if d.exists("other/files_tools.go") {
+		t.Error("a file was written")
+	}
+	inOther := folder(filepath.Join(string(d), "other"))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(d.bin(), "fiducialgen"))
+	cmd.Dir, cmd.Env = string(inOther), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -buildvcs=false")
+	d.write(t, "other/go.sum", d.read(t, "go.sum"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	d.must(t, "fiducialgen", "example.com/other")
+}
+
 func TestUsage(t *testing.T) {
 	d := newModule(t)
 	if out, code := d.run(t, "fiducialgen", "-what"); code != 2 || !strings.Contains(out, "usage: fiducialgen [-check] [packages]") {
