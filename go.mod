@@ -1,6 +1,6 @@
 module github.com/fiducial-dev/fiducial
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/cockroachdb/datadriven v1.0.3
