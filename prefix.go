@@ -67,7 +67,9 @@ func (c *core) commitPrefix(op string) (err error) {
 	}
 	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
 	c.lock.holds.take(specs, history)
-	c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
+	if c.store.j != nil {
+		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
+	}
 	return nil
 }
 
