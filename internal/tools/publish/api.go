@@ -35,15 +35,12 @@ func (e *APIError) Error() string {
 // that break callers need a version that allows them, else [*APIError]. A module
 // without a tag has nothing to be compared with, and that is said.
 func API(ctx context.Context, t Trial, version string) error {
-	modules, err := Modules(t.Repo)
+	_, modules, err := t.tree()
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, m := range modules {
-		if !m.Published() {
-			continue
-		}
 		old, err := t.lastTag(ctx, m)
 		if err != nil {
 			return err

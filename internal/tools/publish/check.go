@@ -43,7 +43,8 @@ func (t Trial) version(ctx context.Context) (string, error) {
 }
 
 // Check publishes the committed tree into a proxy of its own, holds what is in
-// it to [Rules] (else a [*ContentsError]), and tries every [Consumer].
+// it to [Rules] (else a [*ContentsError]), and tries every [Consumer]. It goes on
+// after what is wrong, and returns all of it.
 func Check(ctx context.Context, t Trial) error {
 	work, err := t.fresh()
 	if err != nil {
@@ -65,9 +66,7 @@ func Check(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	if err := t.contents(zips); err != nil {
-		return err
-	}
+	wrong := t.contents(zips)
 	env, err := t.consumerEnv(ctx, work, proxy)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func Check(ctx context.Context, t Trial) error {
 	if i := slices.IndexFunc(zips, func(z Zip) bool { return z.Module.Dir == "." }); i >= 0 {
 		site.Root, site.Go = zips[i].Module.Path, zips[i].Module.Go
 	}
-	return t.consume(ctx, site, zips)
+	return errors.Join(wrong, t.consume(ctx, site, zips))
 }
 
 // fresh empties the folder, but for what the go command may find there again.
@@ -118,8 +117,9 @@ func (t Trial) contents(zips []Zip) error {
 }
 
 // consumerEnv is the environment of somebody who has never seen this repository,
-// whose proxy has our modules, and the ordinary ones the others. GOPRIVATE is
-// empty, since it would have the go command pass the proxy by.
+// whose proxy has our modules, and the ordinary one the others; offline it is the
+// module cache that has them. GOPRIVATE is empty, since it would have the go
+// command pass the proxy by.
 func (t Trial) consumerEnv(ctx context.Context, work, proxy string) ([]string, error) {
 	own := shell{dir: work, env: t.Env}
 	out, err := own.run(ctx, "go", "env", "GOPROXY", "GOMODCACHE")
@@ -127,12 +127,11 @@ func (t Trial) consumerEnv(ctx context.Context, work, proxy string) ([]string, e
 		return nil, err
 	}
 	lines := strings.Split(out, "\n")
-	proxies := []string{fileURL(proxy), fileURL(filepath.Join(lines[1], "cache", "download"))}
+	proxies := []string{fileURL(proxy), lines[0]}
 	env := slices.Clone(t.Env)
 	if t.Offline {
+		proxies[1] = fileURL(filepath.Join(lines[1], "cache", "download"))
 		env = append(env, "GOSUMDB=off")
-	} else {
-		proxies = append(proxies, lines[0])
 	}
 	cache, bin := filepath.Join(work, "modcache"), filepath.Join(work, "bin")
 	for _, ours := range []string{"github.com/fiducial-dev", "cache/download/github.com/fiducial-dev"} {

@@ -119,30 +119,25 @@ func read(f *zip.File) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// lookInto finds what no published file may hold: keys, and calls that record
-// what a provider answers to one. Package llmtest, which has the recorder and
-// masks what it keeps, is the one place that may name it.
+// lookInto finds what no published file may hold: keys, and recorders of what a
+// provider answers to one (E-267).
 func lookInto(name string, text []byte) []string {
 	var wrong []string
-	say := func(at int, what string) {
-		wrong = append(wrong, fmt.Sprintf(":%d: %s", 1+bytes.Count(text[:at], []byte("\n")), what))
-	}
+	say := func(line int, what string) { wrong = append(wrong, fmt.Sprintf(":%d: %s", line, what)) }
 	for _, s := range keyShapes {
 		for _, at := range s.re.FindAllIndex(text, -1) {
 			if s.sure || looksRandom(text[at[0]:at[1]]) {
-				say(at[0], "looks like "+s.kind)
+				say(1+bytes.Count(text[:at[0]], []byte("\n")), "looks like "+s.kind)
 			}
 		}
 	}
-	if path.Ext(name) == ".go" && !strings.HasPrefix(name, "llm/llmtest/") {
-		for _, at := range recorder.FindAllIndex(text, -1) {
-			say(at[0], "records answers of a provider; that belongs into internal/acceptance, which is not published")
+	if path.Ext(name) == ".go" && path.Dir(name) != recorderDir {
+		for _, line := range recorders(text) {
+			say(line, "records answers of a provider; that belongs into internal/acceptance, which is not published")
 		}
 	}
 	return wrong
 }
-
-var recorder = regexp.MustCompile(`\bllmtest\.(?:NewRecorder\b|Recorder\{)`)
 
 // keyShapes are the kinds of secret that are looked for. The shapes are those that
 // the services' documents and https://docs.github.com/en/code-security/secret-scanning

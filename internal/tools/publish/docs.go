@@ -16,19 +16,12 @@ import (
 // published, as go doc does, and holds their comments by [doccheck.Check]. It reads
 // the working tree.
 func Docs(ctx context.Context, t Trial) error {
-	root, err := filepath.Abs(t.Repo)
-	if err != nil {
-		return err
-	}
-	modules, err := Modules(root)
+	root, modules, err := t.tree()
 	if err != nil {
 		return err
 	}
 	faults := 0
 	for _, m := range modules {
-		if !m.Published() {
-			continue
-		}
 		dir := filepath.Join(root, m.Dir)
 		env := append(t.Env, "GOWORK=off")
 		found, n, err := doccheck.Check(ctx, dir, env, "./...")

@@ -13,20 +13,14 @@ import (
 
 // Licences writes THIRD_PARTY.md at the root of the working tree.
 func Licences(ctx context.Context, t Trial) error {
-	root, err := filepath.Abs(t.Repo)
-	if err != nil {
-		return err
-	}
-	modules, err := Modules(root)
+	root, modules, err := t.tree()
 	if err != nil {
 		return err
 	}
 	var folders []licence.Folder
 	ours := ""
 	for _, m := range modules {
-		if m.Published() {
-			folders = append(folders, licence.Folder{Name: m.Dir, Dir: filepath.Join(root, m.Dir)})
-		}
+		folders = append(folders, licence.Folder{Name: m.Dir, Dir: filepath.Join(root, m.Dir)})
 		if m.Dir == "." {
 			ours = m.Path
 		}

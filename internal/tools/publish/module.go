@@ -70,6 +70,17 @@ func Modules(root string) ([]Module, error) {
 	return order(found)
 }
 
+// tree is the absolute path of the working tree, and the modules in it that are
+// published.
+func (t Trial) tree() (string, []Module, error) {
+	root, err := filepath.Abs(t.Repo)
+	if err != nil {
+		return "", nil, err
+	}
+	all, err := Modules(root)
+	return root, slices.DeleteFunc(all, func(m Module) bool { return !m.Published() }), err
+}
+
 func readModule(root, file string) (Module, error) {
 	mod, err := os.ReadFile(file)
 	if err != nil {

@@ -211,18 +211,32 @@ func TestContents(t *testing.T) {
 		file, text string
 		want       string
 	}{
-		"nothing wrong":           {"a/b.go", "package a // sk-placeholder-of-a-key-0000", ""},
-		"a key in code":           {"a/b.go", "package a\n\nconst k = \"" + key + "\"\n", "a/b.go:3: looks like a key of a model provider"},
-		"a key in test data":      {"testdata/x.json", `{"k":"` + key + `"}`, "testdata/x.json:1: looks like a key"},
-		"a key of Google":         {"testdata/x", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "looks like a key of Google"},
-		"a private key":           {"testdata/k", "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEpAIBAAKCAQEA7bq1c2d3e4f5\n", "looks like a private key"},
-		"a recorder":              {"a/record_test.go", "package a\n\nvar r = llmtest." + "NewRecorder(nil, \"\")\n", "a/record_test.go:3: records answers"},
-		"a file nobody listed":    {"a/dump.bin", "x", "a/dump.bin is not on the list"},
-		"an environment file":     {".env", "A=b", ".env is not on the list"},
-		"too much test data":      {"testdata/big", strings.Repeat("x", 4000), "its test data of module example.com/a has 4000 bytes"},
-		"a listed file":           {"docs/x.md", "x", ""},
-		"a folder beside a list":  {"docs2/x.md", "x", "docs2/x.md is not on the list"},
-		"a licence is everyone's": {"README.md", "x", ""},
+		"nothing wrong":      {"a/b.go", "package a // sk-placeholder-of-a-key-0000", ""},
+		"a key in code":      {"a/b.go", "package a\n\nconst k = \"" + key + "\"\n", "a/b.go:3: looks like a key of a model provider"},
+		"a key in test data": {"testdata/x.json", `{"k":"` + key + `"}`, "testdata/x.json:1: looks like a key"},
+		"a key of Google":    {"testdata/x", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "looks like a key of Google"},
+		"a private key":      {"testdata/k", "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEpAIBAAKCAQEA7bq1c2d3e4f5\n", "looks like a private key"},
+		"a recorder": {
+			"a/record_test.go", "package a\n\nimport \"example.com/a/llm/llmtest\"\n\nvar r = llmtest.NewRecorder(nil, \"\")\n",
+			"a/record_test.go:5: records answers",
+		},
+		"a recorder by another name": {
+			"a/record.go", "package a\n\nimport kit \"example.com/a/llm/llmtest\"\n\nvar r kit.Recorder\n",
+			"a/record.go:5: records answers",
+		},
+		"a recorder without a name": {
+			"a/record.go", "package a\n\nimport . \"example.com/a/llm/llmtest\"\n\nvar r = NewRecorder(nil, \"\")\n",
+			"a/record.go:5: records answers",
+		},
+		"the recorder's own package":   {"llm/llmtest/x.go", "package llmtest\n\nfunc NewRecorder() {}\n", ""},
+		"a recorder of something else": {"a/x.go", "package a\n\nimport \"net/http/httptest\"\n\nvar r = httptest.NewRecorder()\n", ""},
+		"its replayer":                 {"a/x.go", "package a\n\nimport \"example.com/a/llm/llmtest\"\n\nvar r = llmtest.NewReplayer\n", ""},
+		"a file nobody listed":         {"a/dump.bin", "x", "a/dump.bin is not on the list"},
+		"an environment file":          {".env", "A=b", ".env is not on the list"},
+		"too much test data":           {"testdata/big", strings.Repeat("x", 4000), "its test data of module example.com/a has 4000 bytes"},
+		"a listed file":                {"docs/x.md", "x", ""},
+		"a folder beside a list":       {"docs2/x.md", "x", "docs2/x.md is not on the list"},
+		"a licence is everyone's":      {"README.md", "x", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@
 package publish_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -152,6 +153,27 @@ func TestRelease(t *testing.T) {
 	}
 	if got := git(t, dir, "rev-parse", "HEAD", commit+"^"); got != head+"\n"+head || git(t, dir, "status", "--porcelain") != "" {
 		t.Errorf("HEAD and the commit's parent are %q, want %q twice; status %q", got, head, git(t, dir, "status", "--porcelain"))
+	}
+}
+
+// TestCheckTellsAll: a key in one module and modules that nobody uses are found in
+// one run, and neither hides the other (E-267).
+func TestCheckTellsAll(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	key := "sk-" + "ant-api03-h4Xq" + "Zp0LmT9vRb27cWnKe81"
+	write(t, filepath.Join(dir, "toolgen/testdata/answer.json"), `{"asked with": "`+key+`"}`)
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "-m", "recorded")
+	tr, _ := trial(t, dir)
+	tr.Offline = true
+	err := publish.Check(t.Context(), tr)
+	contents, ok := errors.AsType[*publish.ContentsError](err)
+	if !ok || len(contents.Wrong) != 1 || !strings.Contains(contents.Wrong[0], "toolgen/testdata/answer.json:1: looks like a key of a model provider") {
+		t.Errorf("got %v, want the key", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "consumer root: ") {
+		t.Errorf("got %v, want what the consumers say, too", err)
 	}
 }
 
