@@ -2,7 +2,11 @@
 
 package machine
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"slices"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
 
 // batch is the calls of the last message while their results are pending. What
 // became of them is a list that only grows, so that copies of the state share it.
@@ -45,8 +49,8 @@ func (b *batch) call(ordinal int) llm.Call {
 
 // mark is how far a call has come.
 func (b *batch) mark(ordinal int) mark {
-	for i := len(b.marks.items) - 1; i >= 0; i-- {
-		if m := b.marks.items[i]; m.ordinal == ordinal {
+	for _, m := range slices.Backward(b.marks.items) {
+		if m.ordinal == ordinal {
 			return m
 		}
 	}
