@@ -358,7 +358,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"B-129 no key":       {"m", nil, "ANTHROPIC_API_KEY"},
 		"no model":           {"", []anthropic.Option{anthropic.WithAPIKey("k")}, "model"},
-		"E-215 key with end": {"m", []anthropic.Option{anthropic.WithAPIKey("sk\n")}, "control"},
+		"E-215 key with end": {"m", []anthropic.Option{anthropic.WithAPIKey("sk\n")}, "no header may have"},
 		"address":            {"m", []anthropic.Option{anthropic.WithBaseURL("ftp://x")}, "base URL"},
 		"limit":              {"m", []anthropic.Option{anthropic.WithAPIKey("k"), anthropic.WithMaxTokens(-1)}, "max tokens"},
 	} {

@@ -3,7 +3,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -146,8 +145,3 @@ func (c *Client) Check(s llm.Settings) []string {
 }
 
 func sampled(s llm.Settings) bool { return s.Temperature != nil || s.TopP != nil || s.TopK != nil }
-
-// hasControl reports whether a value may not stand in a header (E-215).
-func hasControl(s string) bool {
-	return bytes.ContainsFunc([]byte(s), func(r rune) bool { return r < ' ' || r == 0x7f })
-}

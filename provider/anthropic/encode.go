@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/prompt"
 )
 
 // A block is one encoded content block, without its cache mark.
@@ -44,7 +44,7 @@ func (c *Client) encode(req *llm.Request) ([]byte, *wire.Names, error) {
 	if len(messages) == 0 {
 		return nil, nil, refused("the conversation holds nothing that can be sent: a message with text is needed")
 	}
-	system := strings.TrimSpace(req.System) != ""
+	system := !prompt.Blank(req.System)
 	marks := c.marks(req, messages)
 
 	var j wire.JSON
@@ -111,25 +111,11 @@ func (c *Client) settings(j *wire.JSON, req *llm.Request, canThink bool) {
 	if c.config.sampling() && s.ThinkingBudget == 0 {
 		sampling(j, s)
 	}
-	stops(j, s.Stop)
+	prompt.Stops(j, "stop_sequences", s.Stop)
 	if s.Sequential && len(req.Tools) > 0 {
 		j.Key("tool_choice")
 		j.Raw([]byte(`{"type":"auto","disable_parallel_tool_use":true}`))
 	}
-}
-
-// stops leaves out blank words, which the API refuses.
-func stops(j *wire.JSON, words []string) {
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.TrimSpace(w) == "" })
-	if len(words) == 0 {
-		return
-	}
-	j.Key("stop_sequences")
-	j.Open('[')
-	for _, w := range words {
-		j.String(w)
-	}
-	j.Close(']')
 }
 
 // canThink reports whether a thinking budget may be given. With one, the API wants
@@ -263,7 +249,7 @@ func appendText(out []block, t llm.Text) []block {
 	if t.Opaque.Vendor == Vendor && json.Unmarshal(t.Opaque.Data, &kept) == nil && len(kept.Block) > 0 {
 		return append(out, block{json: kept.Block})
 	}
-	if strings.TrimSpace(t.Text) == "" {
+	if prompt.Blank(t.Text) {
 		return out
 	}
 	return append(out, block{json: textBlock(t.Text), fit: true})
@@ -334,7 +320,7 @@ func resultBlock(r llm.Result, ids *wire.IDs) []byte {
 	j.Field("type", "tool_result")
 	j.Field("tool_use_id", ids.Result(r.CallID))
 	body := r.Body()
-	empty := strings.TrimSpace(body) == ""
+	empty := prompt.Blank(body)
 	switch {
 	case r.IsError() && (empty || len(r.Images) > 0):
 		// The API wants a text for an error, and no pictures.

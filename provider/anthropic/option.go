@@ -4,7 +4,6 @@ package anthropic
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/address"
 )
 
 // The defaults of the options.
@@ -104,17 +104,18 @@ func (c *config) validate(model string) (*url.URL, error) {
 	if model == "" {
 		return nil, refuse("a model must be named")
 	}
-	base, err := url.Parse(strings.TrimSuffix(strings.TrimRight(c.baseURL, "/"), "/v1"))
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, refuse("the base URL must be an http or https address")
+	base, err := address.Parse(c.baseURL)
+	if err != nil {
+		return nil, refuse("%v", err)
 	}
-	if hasControl(c.key) || hasControl(c.version) || hasControl(strings.Join(c.beta, "")) {
-		return nil, refuse("the key, the version and the beta names must not hold control characters, such as a line end")
+	base.Path = strings.TrimSuffix(base.Path, "/v1")
+	if !address.FitsHeader(c.key + c.version + strings.Join(c.beta, "")) {
+		return nil, refuse("the key, the version and the beta names hold characters that no header may have, such as a line end")
 	}
 	if c.maxTokens <= 0 {
 		return nil, refuse("max tokens must be positive, not %d", c.maxTokens)
 	}
-	if c.key == "" && !c.keyless && len(c.sdk) == 0 && !loopback(base) {
+	if c.key == "" && !c.keyless && len(c.sdk) == 0 && !address.Loopback(base.Hostname()) {
 		return nil, &llm.Error{
 			Class: llm.ClassAuth, Op: "anthropic: new",
 			Message: "no API key: set ANTHROPIC_API_KEY, or use a server that needs none",
@@ -125,9 +126,3 @@ func (c *config) validate(model string) (*url.URL, error) {
 
 // sampling reports whether the API version takes temperature and its like.
 func (c *config) sampling() bool { return c.version < "2026-10-21" }
-
-func loopback(u *url.URL) bool {
-	host := u.Hostname()
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}

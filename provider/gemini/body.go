@@ -7,10 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/prompt"
 )
 
 // partData is what a part needs to go back as it came: the [llm.Opaque] data of
@@ -36,7 +36,7 @@ type body struct {
 func encode(s *setup, req *llm.Request, names *wire.Names) []byte {
 	b := &body{setup: s, names: names, calls: map[string]llm.Call{}}
 	b.Open('{')
-	if req.System != "" {
+	if !prompt.Blank(req.System) {
 		b.Key("systemInstruction")
 		b.Open('{')
 		b.Key("parts")
@@ -47,19 +47,7 @@ func encode(s *setup, req *llm.Request, names *wire.Names) []byte {
 	}
 	b.tools(req.Tools)
 	b.generation(req.Settings)
-	b.Key("contents")
-	b.Open('[')
-	for _, m := range req.Messages {
-		switch m.Role {
-		case llm.RoleUser:
-			b.user(m)
-		case llm.RoleAssistant:
-			b.assistant(m)
-		case llm.RoleTool:
-			b.results(m)
-		}
-	}
-	b.Close(']')
+	prompt.Write(&b.JSON, "contents", b, req.Messages)
 	b.Close('}')
 	return b.Bytes()
 }
@@ -109,14 +97,7 @@ func (b *body) generation(set llm.Settings) {
 		j.Key("topK")
 		j.Int(int64(*set.TopK))
 	}
-	if len(set.Stop) > 0 {
-		j.Key("stopSequences")
-		j.Open('[')
-		for _, s := range set.Stop {
-			j.String(s)
-		}
-		j.Close(']')
-	}
+	prompt.Stops(&j, "stopSequences", set.Stop)
 	b.thinking(&j, set)
 	j.Close('}')
 	if j.Len() > len("{}") {
@@ -175,55 +156,25 @@ func (b *body) image(img llm.Image) {
 	b.Close('}')
 }
 
-func (b *body) user(m llm.Message) {
-	images, texts := 0, 0
-	for _, p := range m.Parts {
-		if _, ok := p.(llm.Image); ok {
-			images++
-		} else if !blank(userText(p)) {
-			texts++
-		}
-	}
-	if images+texts == 0 {
-		return // a content without parts is refused
+// User writes a message. One without parts would be refused.
+func (b *body) User(m llm.Message) {
+	c := prompt.ContentOf(m, b.blind)
+	if c.Empty() {
+		return
 	}
 	b.content("user")
-	for _, p := range m.Parts {
-		if img, ok := p.(llm.Image); ok && !b.blind {
-			b.image(img)
-		} else if t := userText(p); !blank(t) {
-			b.text(t)
-		}
-	}
-	if images > 0 && b.blind {
-		b.text(leftOut(images))
-	}
+	c.Each(b.text, b.image)
 	b.closeContent()
 }
 
-// userText is what the model reads of a user message's part.
-func userText(p llm.Part) string {
-	switch p := p.(type) {
-	case llm.Text:
-		return p.Text
-	case llm.System:
-		return p.Text
-	case llm.Image, llm.Thinking, llm.Call, llm.Result:
-	}
-	return ""
-}
-
-// blank reports whether a text is refused for having no words.
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// assistant writes a reply, each signature on the part that it came with (E-258).
+// Assistant writes a reply, each signature on the part that it came with (E-258).
 // Thoughts go back only when they are signed; nothing is left of a reply of none
 // but blank parts.
-func (b *body) assistant(m llm.Message) {
+func (b *body) Assistant(m llm.Message) {
 	parts := slices.DeleteFunc(slices.Clone(m.Parts), func(p llm.Part) bool {
 		switch p := p.(type) {
 		case llm.Text:
-			return blank(p.Text) && mine(p.Opaque).Signature == ""
+			return prompt.Blank(p.Text) && mine(p.Opaque).Signature == ""
 		case llm.Thinking:
 			return mine(p.Opaque).Signature == ""
 		case llm.Call:
@@ -289,9 +240,9 @@ func (b *body) call(c llm.Call, first bool) {
 	b.Close('}')
 }
 
-// results answers a batch in one content, one part for each call: the server
+// Results answers a batch in one content, one part for each call: the server
 // counts them.
-func (b *body) results(m llm.Message) {
+func (b *body) Results(m llm.Message) {
 	var seen []llm.Result // those whose images do not fit into their part
 	b.content("user")
 	for _, p := range m.Parts {
@@ -317,7 +268,7 @@ func (b *body) results(m llm.Message) {
 func (b *body) result(r llm.Result, images bool) {
 	text := r.Body()
 	if len(r.Images) > 0 && b.blind {
-		text += "\n" + leftOut(len(r.Images))
+		text += "\n" + prompt.LeftOut(len(r.Images))
 	}
 	key := "output"
 	if r.IsError() {
@@ -361,8 +312,4 @@ func mine(o llm.Opaque) partData {
 		return partData{}
 	}
 	return d
-}
-
-func leftOut(images int) string {
-	return fmt.Sprintf("(images left out, since this model takes none: %d)", images)
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/address"
 )
 
 // DefaultBaseURL is the address of the Gemini API.
@@ -110,11 +110,11 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	if err := s.place(); err != nil {
 		return nil, err
 	}
-	local := loopback(s.url.Hostname())
+	local := address.Loopback(s.url.Hostname())
 	if s.key == "" && s.token == nil && !s.keyless && !local {
 		return nil, refuse(llm.ClassAuth, "no API key for %s: set GEMINI_API_KEY, or use a server that needs none", s.url.Host)
 	}
-	if strings.ContainsFunc(s.key, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if !address.FitsHeader(s.key) {
 		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215
 	}
 	s.limits.Open = cmp.Or(s.limits.Open, silence)
@@ -136,12 +136,12 @@ func sameHost(req *http.Request, via []*http.Request) error {
 }
 
 func (s *setup) place() error {
-	u, err := url.Parse(strings.TrimRight(cmp.Or(s.base, DefaultBaseURL), "/")) // E-211
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return refuse(llm.ClassInvalidRequest, "the base URL must be an http or https address")
+	u, err := address.Parse(cmp.Or(s.base, DefaultBaseURL))
+	if err != nil {
+		return refuse(llm.ClassInvalidRequest, "%v", err)
 	}
-	if u.User != nil || u.RawQuery != "" {
-		return refuse(llm.ClassInvalidRequest, "the base URL must not hold a password or a query; give a key instead")
+	if u.RawQuery != "" {
+		return refuse(llm.ClassInvalidRequest, "the base URL must not hold a query; give a key instead")
 	}
 	if !version.MatchString(u.Path) {
 		u.Path += "/v1beta"
@@ -160,12 +160,4 @@ func (s *setup) third() bool {
 		}
 	}
 	return strings.HasPrefix(name, "gemini-")
-}
-
-func loopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/prompt"
 )
 
 // maxCallID is the longest call id that Chat Completions take.
@@ -56,19 +57,10 @@ func encodeChat(s *setup, req *llm.Request, names *wire.Names) []byte {
 	b.tools(req)
 	b.Key("messages")
 	b.Open('[')
-	if req.System != "" {
+	if !prompt.Blank(req.System) {
 		b.message("system", req.System)
 	}
-	for _, m := range req.Messages {
-		switch m.Role {
-		case llm.RoleUser:
-			b.user(m)
-		case llm.RoleAssistant:
-			b.assistant(m)
-		case llm.RoleTool:
-			b.results(m)
-		}
-	}
+	prompt.Each(b, req.Messages)
 	b.Close(']')
 	b.Close('}')
 	return b.Bytes()
@@ -85,14 +77,7 @@ func (b *chatBody) settings(req *llm.Request) {
 		b.Int(int64(set.MaxTokens))
 	}
 	b.writeSampling(&b.JSON, set.Temperature, set.TopP)
-	if len(set.Stop) > 0 {
-		b.Key("stop")
-		b.Open('[')
-		for _, s := range set.Stop {
-			b.String(s)
-		}
-		b.Close(']')
-	}
+	prompt.Stops(&b.JSON, "stop", set.Stop)
 	b.thinking(set)
 	if q.cacheKey && req.CacheKey != "" {
 		b.Field("prompt_cache_key", req.CacheKey)
@@ -143,17 +128,11 @@ func (b *chatBody) tools(req *llm.Request) {
 	b.Key("tools")
 	b.Open('[')
 	for _, t := range req.Tools {
-		schema := schemaOf(t.Schema)
 		b.Open('{')
 		b.Field("type", "function")
 		b.Key("function")
 		b.Open('{')
-		b.Field("name", b.names.Wire(t.Name))
-		if t.Description != "" {
-			b.Field("description", t.Description)
-		}
-		b.Key("parameters")
-		b.Raw(schema)
+		schema := writeFunction(&b.JSON, t, b.names)
 		if b.quirks.strict && strict(schema) {
 			b.Key("strict")
 			b.Bool(true)
@@ -173,49 +152,31 @@ func (b *chatBody) message(role, text string) {
 	b.afterTool = false
 }
 
-func (b *chatBody) user(m llm.Message) {
-	var texts []string
-	images := 0
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case llm.Image:
-			images++
-		default:
-			if t := userText(p); t != "" {
-				texts = append(texts, t)
-			}
-		}
-	}
-	if images > 0 && b.blind {
-		texts, images = append(texts, leftOut(images)), 0
-	}
-	if len(texts) == 0 && images == 0 {
-		return // a message without content is refused
+// User writes a message: a string where there are no pictures, which all servers
+// read, else parts.
+func (b *chatBody) User(m llm.Message) {
+	c := prompt.ContentOf(m, b.blind)
+	if c.Empty() {
+		return
 	}
 	b.bridge()
 	b.called = false
-	if images == 0 {
-		b.message("user", strings.Join(texts, "\n\n"))
+	if c.Images == 0 {
+		b.message("user", c.Text())
 		return
 	}
 	b.Open('{')
 	b.Field("role", "user")
 	b.Key("content")
 	b.Open('[')
-	for _, p := range m.Parts {
-		if img, ok := p.(llm.Image); ok {
-			b.image(img)
-		} else if t := userText(p); t != "" {
-			b.text(t)
-		}
-	}
+	c.Each(b.text, b.image)
 	b.Close(']')
 	b.Close('}')
 	b.afterTool = false
 }
 
-// assistant writes a reply. One with neither text nor calls is left out (B-126).
-func (b *chatBody) assistant(m llm.Message) {
+// Assistant writes a reply. One with neither text nor calls is left out (B-126).
+func (b *chatBody) Assistant(m llm.Message) {
 	text, calls := m.Text(), m.CountCalls()
 	if text == "" && calls == 0 {
 		return
@@ -304,10 +265,10 @@ func (b *chatBody) mine(o llm.Opaque) extras {
 	return x
 }
 
-// results writes one tool message for each result, then the images of all of them
+// Results writes one tool message for each result, then the images of all of them
 // in one user message: tool messages take text only, and nothing may stand
 // between them (E-232).
-func (b *chatBody) results(m llm.Message) {
+func (b *chatBody) Results(m llm.Message) {
 	var seen []llm.Result // those with images
 	for _, p := range m.Parts {
 		r, ok := p.(llm.Result)
@@ -322,7 +283,7 @@ func (b *chatBody) results(m llm.Message) {
 		case len(r.Images) == 0:
 			b.String(r.Body())
 		case b.blind:
-			b.String(lines(r.Body(), leftOut(len(r.Images))))
+			b.String(lines(r.Body(), prompt.LeftOut(len(r.Images))))
 		default:
 			seen = append(seen, r)
 			b.String(lines(r.Body(), fmt.Sprintf("(images that follow below: %d)", len(r.Images))))

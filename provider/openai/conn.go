@@ -15,6 +15,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/address"
 	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 	"github.com/fiducial-dev/fiducial/provider/sse"
 )
@@ -38,7 +39,7 @@ type conn struct {
 // newConn returns a conn whose limits for opening and for the first event are
 // wait where the caller set none; 0 leaves them to package wire.
 func newConn(s *setup, wait time.Duration) *conn {
-	if s.whole || loopback(s.url.Hostname()) {
+	if s.whole || address.Loopback(s.url.Hostname()) {
 		wait = localWait
 	}
 	s.limits.Open = cmp.Or(s.limits.Open, wait)

@@ -4,29 +4,14 @@ package openai
 
 import (
 	"encoding/base64"
-	"fmt"
+	"encoding/json"
 
 	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/llm/wire"
 )
-
-// userText is what the model reads of a user message's part.
-func userText(p llm.Part) string {
-	switch p := p.(type) {
-	case llm.Text:
-		return p.Text
-	case llm.System:
-		return p.Text
-	case llm.Image, llm.Thinking, llm.Call, llm.Result:
-	}
-	return ""
-}
 
 func dataURL(img llm.Image) string {
 	return "data:" + img.Media + ";base64," + base64.StdEncoding.EncodeToString(img.Data)
-}
-
-func leftOut(images int) string {
-	return fmt.Sprintf("(images left out, since this model takes none: %d)", images)
 }
 
 func lines(a, b string) string {
@@ -34,4 +19,16 @@ func lines(a, b string) string {
 		return b
 	}
 	return a + "\n" + b
+}
+
+// writeFunction writes what both formats say of a tool, and returns its schema.
+func writeFunction(j *wire.JSON, t llm.Tool, names *wire.Names) json.RawMessage {
+	schema := schemaOf(t.Schema)
+	j.Field("name", names.Wire(t.Name))
+	if t.Description != "" {
+		j.Field("description", t.Description)
+	}
+	j.Key("parameters")
+	j.Raw(schema)
+	return schema
 }

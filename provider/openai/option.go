@@ -5,7 +5,6 @@ package openai
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/address"
 )
 
 // An Option sets up a client.
@@ -133,10 +133,10 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	if err := s.place(); err != nil {
 		return nil, err
 	}
-	if s.key == "" && !s.keyless && len(s.sdk) == 0 && !loopback(s.url.Hostname()) {
+	if s.key == "" && !s.keyless && len(s.sdk) == 0 && !address.Loopback(s.url.Hostname()) {
 		return nil, refuse(llm.ClassAuth, "no API key for %s: set OPENAI_API_KEY or the key of that server, or use a server that needs none", s.url.Host)
 	}
-	if strings.ContainsFunc(s.key, func(r rune) bool { return r < ' ' || r > '~' }) {
+	if !address.FitsHeader(s.key) {
 		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215
 	}
 	return s, nil
@@ -155,12 +155,9 @@ func (s *setup) place() error {
 	if base == "" {
 		return refuse(llm.ClassInvalidRequest, "a server of the flavor %s has no public address; give a base URL", s.flavor)
 	}
-	u, err := url.Parse(strings.TrimRight(base, "/"))
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return refuse(llm.ClassInvalidRequest, "the base URL must be an http or https address")
-	}
-	if u.User != nil {
-		return refuse(llm.ClassInvalidRequest, "the base URL must not hold a password; give a key instead")
+	u, err := address.Parse(base)
+	if err != nil {
+		return refuse(llm.ClassInvalidRequest, "%v", err)
 	}
 	if u.Path == "" {
 		u.Path = "/v1"
@@ -200,12 +197,4 @@ func (s *setup) checkUnset(set llm.Settings) []string {
 	tell(set.Temperature != nil, UnsetTemperature, "temperature")
 	tell(set.TopP != nil, UnsetTopP, "top-p")
 	return out
-}
-
-func loopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/prompt"
 )
 
 // An itemData is what a part needs to go back as the item that it was: the
@@ -39,22 +40,10 @@ func encodeResponses(s *setup, req *llm.Request, names *wire.Names) []byte {
 	b.Bool(s.store)
 	b.settings(req)
 	b.tools(req)
-	if req.System != "" {
+	if !prompt.Blank(req.System) {
 		b.Field("instructions", req.System)
 	}
-	b.Key("input")
-	b.Open('[')
-	for _, m := range req.Messages {
-		switch m.Role {
-		case llm.RoleUser:
-			b.user(m)
-		case llm.RoleAssistant:
-			b.assistant(m)
-		case llm.RoleTool:
-			b.results(m)
-		}
-	}
-	b.Close(']')
+	prompt.Write(&b.JSON, "input", b, req.Messages)
 	b.Close('}')
 	return b.Bytes()
 }
@@ -92,15 +81,9 @@ func (b *responsesBody) tools(req *llm.Request) {
 	b.Key("tools")
 	b.Open('[')
 	for _, t := range req.Tools {
-		schema := schemaOf(t.Schema)
 		b.Open('{')
 		b.Field("type", "function")
-		b.Field("name", b.names.Wire(t.Name))
-		if t.Description != "" {
-			b.Field("description", t.Description)
-		}
-		b.Key("parameters")
-		b.Raw(schema)
+		schema := writeFunction(&b.JSON, t, b.names)
 		b.Key("strict") // true where it is left out
 		b.Bool(b.quirks.strict && strict(schema))
 		b.Close('}')
@@ -108,16 +91,10 @@ func (b *responsesBody) tools(req *llm.Request) {
 	b.Close(']')
 }
 
-func (b *responsesBody) user(m llm.Message) {
-	images, texts := 0, 0
-	for _, p := range m.Parts {
-		if _, ok := p.(llm.Image); ok {
-			images++
-		} else if userText(p) != "" {
-			texts++
-		}
-	}
-	if images+texts == 0 {
+// User writes a message.
+func (b *responsesBody) User(m llm.Message) {
+	c := prompt.ContentOf(m, b.blind)
+	if c.Empty() {
 		return
 	}
 	b.Open('{')
@@ -125,23 +102,14 @@ func (b *responsesBody) user(m llm.Message) {
 	b.Field("role", "user")
 	b.Key("content")
 	b.Open('[')
-	for _, p := range m.Parts {
-		if img, ok := p.(llm.Image); ok && !b.blind {
-			b.image(img)
-		} else if t := userText(p); t != "" {
-			b.text("input_text", t)
-		}
-	}
-	if images > 0 && b.blind {
-		b.text("input_text", leftOut(images))
-	}
+	c.Each(func(t string) { b.text("input_text", t) }, b.image)
 	b.Close(']')
 	b.Close('}')
 }
 
-// assistant writes the items of a reply. Reasoning stands directly before the item
+// Assistant writes the items of a reply. Reasoning stands directly before the item
 // that it led to; where nothing follows, the server would refuse it.
-func (b *responsesBody) assistant(m llm.Message) {
+func (b *responsesBody) Assistant(m llm.Message) {
 	var waiting []itemData
 	flush := func() {
 		for _, d := range waiting {
@@ -214,7 +182,7 @@ func (b *responsesBody) messageItem(t llm.Text) {
 	b.Close('}')
 }
 
-func (b *responsesBody) results(m llm.Message) {
+func (b *responsesBody) Results(m llm.Message) {
 	for _, p := range m.Parts {
 		r, ok := p.(llm.Result)
 		if !ok {
@@ -228,7 +196,7 @@ func (b *responsesBody) results(m llm.Message) {
 		case len(r.Images) == 0:
 			b.String(r.Body())
 		case b.blind:
-			b.String(lines(r.Body(), leftOut(len(r.Images))))
+			b.String(lines(r.Body(), prompt.LeftOut(len(r.Images))))
 		default:
 			b.resultParts(r)
 		}
