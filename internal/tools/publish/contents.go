@@ -158,16 +158,31 @@ var keyShapes = []struct {
 }
 
 // looksRandom tells a key from words joined by hyphens and from a placeholder: a
-// long piece of it has letters and digits, and many different ones.
+// long piece of it has letters and digits, and many different ones, and none of it
+// counts up, as 0123456789abcdef does.
 func looksRandom(s []byte) bool {
 	for piece := range bytes.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {
 		different := map[byte]bool{}
 		for _, b := range piece {
 			different[b] = true
 		}
-		if len(different) >= 10 && bytes.ContainsAny(piece, "0123456789") && bytes.ContainsAny(bytes.ToLower(piece), "abcdefghijklmnopqrstuvwxyz") {
+		if len(different) >= 10 && bytes.ContainsAny(piece, "0123456789") && bytes.ContainsAny(bytes.ToLower(piece), "abcdefghijklmnopqrstuvwxyz") && !countsUp(piece) {
 			return true
 		}
 	}
 	return false
+}
+
+// countsUp reports whether six characters in a row follow upon each other, which
+// one in ten million random keys has.
+func countsUp(s []byte) bool {
+	run := 1
+	for i := 1; i < len(s) && run < 6; i++ {
+		if s[i] == s[i-1]+1 {
+			run++
+		} else {
+			run = 1
+		}
+	}
+	return run >= 6
 }

@@ -211,11 +211,12 @@ func TestContents(t *testing.T) {
 		file, text string
 		want       string
 	}{
-		"nothing wrong":      {"a/b.go", "package a // sk-placeholder-of-a-key-0000", ""},
-		"a key in code":      {"a/b.go", "package a\n\nconst k = \"" + key + "\"\n", "a/b.go:3: looks like a key of a model provider"},
-		"a key in test data": {"testdata/x.json", `{"k":"` + key + `"}`, "testdata/x.json:1: looks like a key"},
-		"a key of Google":    {"testdata/x", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "looks like a key of Google"},
-		"a private key":      {"testdata/k", "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEpAIBAAKCAQEA7bq1c2d3e4f5\n", "looks like a private key"},
+		"nothing wrong":             {"a/b.go", "package a // sk-placeholder-of-a-key-0000", ""},
+		"a placeholder that counts": {"a/b.go", "package a // sk-test-0123456789abcdefghij", ""},
+		"a key in code":             {"a/b.go", "package a\n\nconst k = \"" + key + "\"\n", "a/b.go:3: looks like a key of a model provider"},
+		"a key in test data":        {"testdata/x.json", `{"k":"` + key + `"}`, "testdata/x.json:1: looks like a key"},
+		"a key of Google":           {"testdata/x", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "looks like a key of Google"},
+		"a private key":             {"testdata/k", "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEpAIBAAKCAQEA7bq1c2d3e4f5\n", "looks like a private key"},
 		"a recorder": {
 			"a/record_test.go", "package a\n\nimport \"example.com/a/llm/llmtest\"\n\nvar r = llmtest.NewRecorder(nil, \"\")\n",
 			"a/record_test.go:5: records answers",
