@@ -110,14 +110,6 @@ func (b *batch) end(ctx context.Context, e *exit) *exit {
 		}
 		return nil
 	}
-	b.guard.batch(b.cfg.loop, b.state.History())
-	if text := b.guard.tell; text != "" && b.generating() {
-		b.guard.tell = ""
-		note := llm.System{Kind: "repeated_calls", Text: text}
-		if err := b.later(HookPendingHistory, llm.Message{Role: llm.RoleUser, Parts: []llm.Part{note}}); err != nil {
-			return b.fail(err)
-		}
-	}
 	if err := b.save(ctx); err != nil { // S-84, point 5
 		return b.fail(err)
 	}

@@ -84,8 +84,12 @@ func (r *run) beforeRequest(ctx context.Context) *exit {
 	if _, err := r.drain(ctx); err != nil {
 		return r.fail(err)
 	}
+	r.guard.look(r.cfg.loop, r.state.History())
 	if e := r.limits(ctx); e != nil {
 		return e
+	}
+	if err := r.tellLoop(); err != nil {
+		return r.fail(err)
 	}
 	if len(r.cfg.interceptors) > 0 {
 		messages, err := r.pendingHistory(ctx)
@@ -110,6 +114,7 @@ func (r *run) limits(ctx context.Context) *exit {
 	case r.guard.stop:
 		limit = LimitLoop
 		r.guard = loopGuard{}
+		r.store.add(journal.Note{Kind: noteLoop})
 	default:
 		return nil
 	}

@@ -5,31 +5,58 @@ package fiducial
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // loopGuard watches for a model that makes the same calls and gets the same
-// results again and again. It tells the model once, then stops the run.
+// results again and again. It tells the model once, then stops the run. What it
+// knows follows from the history and its boundaries, so that another process comes
+// to the same.
 type loopGuard struct {
+	from int    // messages before this one do not count
+	last int    // history index of the last batch's results, 0 when there was none
 	same int    // batches in a row that equal the one before
-	last int    // history index of the last batch's results
-	tell string // what to tell the model at the next boundary
+	tell string // what to tell the model at this boundary
 	told bool
 	stop bool
+}
+
+// kindRepeated is the kind of the note that tells the model.
+const kindRepeated = "repeated_calls"
+
+// look is asked at a boundary. It takes in the batch that was completed since the
+// one before, if any.
+func (g *loopGuard) look(limit int, history []llm.Message) {
+	told := false
+	for i := len(history) - 1; limit >= 2 && i > max(g.from, g.last); i-- {
+		if history[i].Role == llm.RoleTool {
+			g.batch(limit, history[:i+1])
+			if told { // by a process that is gone
+				g.tell = ""
+			}
+			return
+		}
+		told = told || holdsNote(history[i], kindRepeated)
+	}
+}
+
+func holdsNote(m llm.Message, kind string) bool {
+	return slices.ContainsFunc(m.Parts, func(p llm.Part) bool {
+		n, ok := p.(llm.System)
+		return ok && n.Kind == kind
+	})
 }
 
 // batch looks at the batch that the history ends with.
 func (g *loopGuard) batch(limit int, history []llm.Message) {
 	n := len(history)
-	if limit < 2 || n < 2 || history[n-1].Role != llm.RoleTool {
-		return
-	}
 	prev := g.last
 	g.last = n - 1
-	if prev < 1 || prev >= n-1 || !sameBatch(history[prev-1], history[prev], history[n-2], history[n-1]) {
-		*g = loopGuard{last: n - 1}
+	if prev < 1 || !sameBatch(history[prev-1], history[prev], history[n-2], history[n-1]) {
+		*g = loopGuard{from: g.from, last: n - 1}
 		return
 	}
 	if g.same++; g.same+1 < limit {
@@ -42,6 +69,16 @@ func (g *loopGuard) batch(limit int, history []llm.Message) {
 	g.told = true
 	g.tell = fmt.Sprintf("You have made the same calls %d times in a row, and the results were the same each time. "+
 		"Making them again will change nothing: do something else, or say what stands in the way.", limit)
+}
+
+// tellLoop tells the model what the guard has seen.
+func (r *run) tellLoop() error {
+	if r.guard.tell == "" {
+		return nil
+	}
+	note := llm.System{Kind: kindRepeated, Text: r.guard.tell}
+	r.guard.tell = ""
+	return r.takeIn(nil, []llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{note}}})
 }
 
 func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
@@ -64,10 +101,16 @@ func sameBatch(calls1, results1, calls2, results2 llm.Message) bool {
 }
 
 // sameArgs reports whether two texts of arguments say the same: white space and
-// the order of keys make no other call.
+// the order of keys make no other call, and no text is an empty object (E-126).
 func sameArgs(a, b string) bool {
 	if a == b {
 		return true
+	}
+	if strings.TrimSpace(a) == "" {
+		a = "{}"
+	}
+	if strings.TrimSpace(b) == "" {
+		b = "{}"
 	}
 	m, n := weight(a), weight(b)
 	return (m == n || m < 0 || n < 0) && canonical(a) == canonical(b)

@@ -15,6 +15,8 @@ func TestSameArgs(t *testing.T) {
 		{`{"a":"x y"}`, `{"a":"xy"}`, false},
 		{`{"a":12}`, `{"a":21}`, false},
 		{`{"a":1}`, `{"a":2}`, false},
+		{``, ` {} `, true},
+		{``, `{"a":1}`, false},
 		{`not json`, `not  json`, false},
 	} {
 		if got := sameArgs(c.a, c.b); got != c.same {

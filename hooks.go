@@ -14,7 +14,7 @@ import (
 
 // Note leaves a note in the journal of the run; it is stored with the next
 // records, before the next effect starts. [Locked.Notes] gives the notes back in
-// a process that takes the run up. Data is JSON or nil. The kinds lock, run,
+// a process that takes the run up. Data is JSON or nil. The kinds lock, run, loop,
 // spent, pruned, extra and added are the engine's own. Without a journal it does
 // nothing. It must be called by the hook that was given inv, before it returns.
 func (inv Invocation) Note(kind string, data json.RawMessage) {

@@ -250,7 +250,7 @@ func (r *run) begin(ctx context.Context, in []llm.Message) *exit {
 	if err := r.abandon(); err != nil {
 		return r.fail(err)
 	}
-	r.guard, r.extra = loopGuard{}, nil
+	r.guard, r.extra = loopGuard{from: r.state.Len()}, nil
 	r.store.add(journal.Note{Kind: noteRun})
 	for _, m := range in {
 		if err := r.observe(m); err != nil {

@@ -127,6 +127,8 @@ func (s *store) acquire(ctx context.Context, op string) error {
 type replayed struct {
 	state  machine.State
 	counts counts
+	guard  loopGuard
+	limit  int // of the guard
 	meter  meter
 	mark   int           // of the pruner
 	extra  []llm.Message // what hooks wanted added and was not
@@ -138,8 +140,8 @@ type replayed struct {
 }
 
 // replay feeds the records of a run through a new machine.
-func (s *store) replay(ctx context.Context, op string) (*replayed, error) {
-	r := &replayed{}
+func (s *store) replay(ctx context.Context, op string, limit int) (*replayed, error) {
+	r := &replayed{limit: limit}
 	for rec, err := range s.j.Read(ctx, s.run, 0) {
 		if err != nil {
 			return nil, journalError(op, err)
@@ -174,11 +176,13 @@ func (r *replayed) step(in machine.Input) error {
 	}
 	_, cut := in.(machine.Truncate)
 	if g, ok := in.(machine.Generated); ok {
+		r.guard.look(r.limit, asked)
+		r.guard.tell = "" // before this reply
 		r.counts.reply(g.Message, g.Usage)
 		r.meter.measured(asked, g.Usage)
 	} else if cut || replaces(in) {
 		r.meter.forget()
-		r.mark = 0
+		r.mark, r.guard = 0, loopGuard{}
 	}
 	return nil
 }
@@ -190,7 +194,9 @@ func (r *replayed) note(n journal.Note) error {
 		return json.Unmarshal(n.Data, r.lock)
 	case noteRun:
 		r.counts.newRun()
-		r.extra = nil
+		r.guard, r.extra = loopGuard{from: r.state.Len()}, nil
+	case noteLoop:
+		r.guard = loopGuard{}
 	case noteSpent:
 		var u llm.Usage
 		if err := json.Unmarshal(n.Data, &u); err != nil {
@@ -218,6 +224,7 @@ func (r *replayed) note(n journal.Note) error {
 // The kinds of the engine's own notes beside noteLock.
 const (
 	noteRun    = "run"    // a new logical run begins
+	noteLoop   = "loop"   // the loop guard ended the run, and counts anew
 	noteSpent  = "spent"  // a broken request has cost this
 	notePruned = "pruned" // requests leave results out up to this message
 	noteExtra  = "extra"  // messages to add at the next boundary
@@ -262,7 +269,7 @@ func (s *store) open() bool {
 
 func (c *core) takeUp(ctx context.Context, op string) error {
 	s := &c.store
-	r, err := s.replay(ctx, op)
+	r, err := s.replay(ctx, op, c.cfg.loop)
 	if err != nil {
 		return err
 	}
@@ -307,7 +314,7 @@ func (c *core) install(r *replayed) {
 	if p, ok := c.state.Pending(); ok && p.Kind == machine.PendingTools && len(r.extra) > 0 {
 		c.reviewed = p.Op // the hooks have said what to add, so they were asked
 	}
-	c.guard, c.audit = loopGuard{}, cacheAudit{}
+	c.guard, c.audit = r.guard, cacheAudit{}
 	c.meter.replace(&r.meter)
 	c.pruner = pruner{}
 	if mark := min(r.mark, c.state.Len()); mark > 0 && c.cfg.prune != nil {
