@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/docs"
+	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // net is a line of list_nets.
@@ -20,15 +23,83 @@ type net struct {
 // bare is the name without the path of its sheet.
 func (n net) bare() string { return n.name[strings.LastIndex(n.name, "/")+1:] }
 
+// nets are those that list_nets told, in whatever call of it.
 func (p plan) nets() []net {
-	res := p.last("list_nets")
 	var out []net
-	for line := range strings.Lines(listed(res)) {
-		if f := strings.SplitN(strings.TrimSpace(line), " | ", 3); len(f) == 3 {
-			out = append(out, net{f[0], f[1], f[2]})
+	seen := map[string]bool{}
+	for _, res := range p.all("list_nets") {
+		for _, line := range entries(res) {
+			n, ok := netOf(line)
+			if ok && !seen[n.name] {
+				seen[n.name] = true
+				out = append(out, n)
+			}
 		}
 	}
 	return out
+}
+
+// netOf reads a line of list_nets from its end: a name may hold anything.
+func netOf(line string) (net, bool) {
+	rest, places, ok := cutLast(line, " | ")
+	if !ok {
+		return net{}, false
+	}
+	name, pins, ok := cutLast(rest, " | ")
+	return net{name, pins, places}, ok && name != ""
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+const cutMark = "\n\n[truncated: "
+
+// entries are the lines of a listing that arrived whole.
+func entries(r llm.Result) []string {
+	text := listed(r)
+	if i := strings.LastIndex(text, cutMark); i >= 0 { // the last line before it may be half of one
+		text = text[:i]
+		text = text[:max(strings.LastIndexByte(text, '\n'), 0)]
+	}
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.Trim(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// short listings are those that were cut.
+func short(r llm.Result) bool { return strings.Contains(listed(r), cutMark) }
+
+// seen reports whether all nets are known, or all that have a text in their name.
+func (p plan) seen(filter string) bool {
+	for _, s := range p.steps {
+		for i, c := range s.calls {
+			if c.Name == "list_nets" && i < len(s.results) && !short(s.results[i]) && (c.Args == "{}" || c.Args == call("list_nets", args{"filter": filter}).Args) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// filters are what list_nets is to be asked for when it could not tell all at once: the names that matter, as far as
+// their spelling is sure.
+func (r request) filters() (all []string) {
+	for _, name := range []string{r.from, r.to} {
+		name = plain(name)
+		if name = name[strings.LastIndex(name, "/")+1:]; name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // net is the one that the request names: by its full name, or by its bare name
@@ -59,75 +130,209 @@ func plain(name string) string { return strings.ReplaceAll(name, "{slash}", "/")
 // part is a line of list_symbols.
 type part struct {
 	ref, value, footprint, places string
+
+	dnp, noBOM bool
 }
 
 func (p plan) parts() []part {
-	res := p.last("list_symbols")
 	var out []part
-	for line := range strings.Lines(listed(res)) {
-		if f := strings.Split(strings.TrimSpace(line), " | "); len(f) == 5 {
-			out = append(out, part{f[0], f[1], f[2], f[4]})
+	for _, res := range p.all("list_symbols") {
+		for _, line := range entries(res) {
+			if q, ok := partOf(line); ok && !slices.Contains(out, q) {
+				out = append(out, q)
+			}
 		}
 	}
 	return out
 }
 
-func (p plan) part(ref string) (part, bool) {
-	all := p.parts()
-	i := slices.IndexFunc(all, func(q part) bool { return q.ref == ref })
-	if i < 0 {
-		return part{}, false
-	}
-	return all[i], true
+// partOf reads a line of list_symbols; a value may hold anything.
+func partOf(line string) (part, bool) {
+	ref, rest, ok := strings.Cut(line, " | ")
+	rest, places, ok2 := cutLast(rest, " | ")
+	rest, symbol, ok3 := cutLast(rest, " | ")
+	value, footprint, ok4 := cutLast(rest, " | ")
+	_, flags, _ := cutLast(symbol, " (")
+	return part{ref, value, footprint, places, strings.Contains(flags, "DNP"), strings.Contains(flags, "not in BOM")}, ok && ok2 && ok3 && ok4
 }
 
-// impossible says why the request cannot be carried out on this design, empty
-// when it can.
-func (p plan) impossible() string {
+// part is the one of a reference; R1 may be spelled r1 when no other is.
+func (p plan) part(ref string) (part, bool) {
+	if was, ok := p.was[ref]; ok { // another request renames it to this
+		q, ok := plan{talk: p.talk}.part(was)
+		q.ref = ref
+		return q, ok
+	}
+	var like []part
+	for _, q := range p.parts() {
+		switch {
+		case q.ref == ref:
+			return q, true
+		case strings.EqualFold(q.ref, ref):
+			like = append(like, q)
+		}
+	}
+	if len(like) != 1 {
+		return part{}, false
+	}
+	return like[0], true
+}
+
+// spelled is a reference as the design spells it.
+func (p plan) spelled(ref string) string {
+	if q, ok := p.part(ref); ok {
+		return q.ref
+	}
+	return ref
+}
+
+// obstacle is why a request is not carried out. done tells that everything is as it asks for.
+type obstacle struct {
+	text string
+	done bool
+}
+
+func already(format string, a ...any) obstacle {
+	return obstacle{fmt.Sprintf(format, a...) + " already. Nothing was changed.", true}
+}
+
+func blocked(format string, a ...any) obstacle { return obstacle{fmt.Sprintf(format, a...), false} }
+
+// impossible says why the request cannot be carried out on this design, the zero
+// value when it can.
+func (p plan) impossible() obstacle {
 	switch p.kind {
 	case renameNet:
 		return p.impossibleNet()
 	case renameRef:
-		if _, ok := p.part(p.from); !ok {
-			return p.noPart(p.from)
-		}
-		if q, ok := p.part(p.to); ok {
-			return fmt.Sprintf("%s exists already (%s); two parts cannot share a reference. Nothing was changed.", q.ref, q.value)
-		}
+		return p.impossibleRef()
 	case setField:
-		q, ok := p.part(p.ref)
-		switch {
-		case !ok:
-			return p.noPart(p.ref)
-		case p.field == "Value" && q.value == p.text, p.field == "Footprint" && q.footprint == p.text:
-			return fmt.Sprintf("%s of %s is %s already. Nothing was changed.", p.field, p.ref, p.text)
-		}
-	case fixDocs:
+		return p.impossibleField()
+	case addConstraint, changeConstraint:
+		_, o := p.constraint()
+		return o
+	case fixDocs, decide, resolve:
 	}
-	return ""
+	return obstacle{}
 }
 
-func (p plan) impossibleNet() string {
+func (p plan) impossibleRef() obstacle {
+	switch q, ok := p.part(p.from); {
+	case !ok:
+		return p.noPart(p.from)
+	case q.ref == p.to:
+		return already("%s is called so", q.ref)
+	}
+	for _, q := range p.parts() {
+		if q.ref == p.to {
+			return blocked("%s exists already (%s); two parts cannot share a reference. Nothing was changed.", q.ref, q.value)
+		}
+	}
+	return obstacle{}
+}
+
+func (p plan) impossibleField() obstacle {
+	q, ok := p.part(p.ref)
+	switch {
+	case !ok:
+		return p.noPart(p.ref)
+	case p.field == "dnp" && q.dnp == (p.text == "yes"):
+		return already("%s is %s", q.ref, map[bool]string{true: "marked as not to be fitted (DNP)", false: "to be fitted"}[q.dnp])
+	case p.field == "in_bom" && q.noBOM == (p.text == "no"):
+		return already("%s is %s the bill of materials", q.ref, map[bool]string{true: "out of", false: "in"}[q.noBOM])
+	case p.field == "Footprint" && q.footprint == p.text, p.field == "Value" && q.value == p.text:
+		return already("%s of %s is %s", p.field, q.ref, p.text)
+	case p.field == "Value":
+		return p.impossibleValue(q)
+	case p.field == "Footprint":
+		return p.impossibleFootprint(q)
+	}
+	return obstacle{}
+}
+
+func (p plan) impossibleValue(q part) obstacle {
+	if p.exact {
+		return obstacle{}
+	}
+	if docs.SameValue(p.text, q.value) && docs.SameValue(q.value, p.text) {
+		o := already("Value of %s is %s, the same as %s,", q.ref, q.value, p.text)
+		o.text += fmt.Sprintf(" To spell it another way, put it in quotes: set %s to \"%s\".", q.ref, p.text)
+		return o
+	}
+	text, _, _ := strings.Cut(p.text, " ")
+	if two := strings.Fields(p.text); len(two) > 1 {
+		if _, ok := docs.ParseQuantity(two[0] + two[1]); ok {
+			text = two[0] + two[1]
+		}
+	}
+	v, ok := docs.ParseQuantity(text)
+	if want := unitOf(q.ref); ok && want != "" && v.Unit != "" && v.Unit != want {
+		return blocked("%s is in %s, and the value of %s, %s, is in %s. Nothing was changed. If it is meant so, put it in quotes: set %s to \"%s\".", p.text, v.Unit, q.ref, q.value, want, q.ref, p.text)
+	}
+	return obstacle{}
+}
+
+// impossibleFootprint holds a footprint against the libraries and its pads against the part's pins.
+func (p plan) impossibleFootprint(q part) obstacle {
+	res, ok := p.answer("footprint_pads", args{"footprint": p.text})
+	body := res.Body()
+	switch {
+	case !ok, p.exact, strings.Contains(body, "nothing is known about footprints"):
+		return obstacle{} // it is not known, and what() says so
+	case res.IsError():
+		return blocked("%s is no footprint that can be set: %s. Nothing was changed. If the library is not installed here and the name is right, put it in quotes.", p.text, strings.TrimPrefix(body, "library: "))
+	}
+	_, list, _ := strings.Cut(body, "pads: ")
+	list, _, _ = strings.Cut(list, "\n")
+	pads := strings.Split(list, ", ")
+	pins, _ := p.answer("pins_of", args{"reference": q.ref})
+	var missing []string
+	for line := range strings.Lines(pins.Body()) {
+		number, _, _ := strings.Cut(line, " ")
+		if _, net, ok := cutLast(strings.TrimSpace(line), ": "); ok && net != "" && !slices.Contains(pads, number) {
+			missing = append(missing, number)
+		}
+	}
+	if len(missing) > 0 && !pins.IsError() {
+		return blocked("%s has no pad for pin %s of %s (pads: %s). Nothing was changed.", p.text, some(missing), q.ref, cutName(list, 200))
+	}
+	return obstacle{}
+}
+
+func (p plan) impossibleNet() obstacle {
 	n, candidates := p.find(p.from)
 	switch {
 	case n.name == "" && len(candidates) > 1:
-		return fmt.Sprintf("several nets are called %s: %s. Name one of them in full.", p.from, names(candidates))
+		return blocked("several nets are called %s: %s. Name one of them in full.", cutName(p.from, 80), names(candidates))
 	case n.name == "":
-		return fmt.Sprintf("there is no net %s. The nets are: %s.", p.from, names(p.named()))
-	case p.to == "" || strings.ContainsAny(p.to, "\"'`"):
-		return fmt.Sprintf("%q is no name for a net. Nothing was changed.", p.to)
+		return p.noNet()
+	case strings.TrimSpace(p.to) == "":
+		return blocked("%q is no name for a net. Nothing was changed.", p.to)
 	case strings.HasPrefix(n.places, "nowhere"):
-		return fmt.Sprintf("%s is a name that KiCad made up; no label carries it. Place a label in KiCad first.", n.name)
+		return blocked("%s is a name that KiCad made up; no label carries it. Place a label in KiCad first.", n.name)
 	case plain(n.bare()) == plain(p.bareTo()):
-		return fmt.Sprintf("the net is called %s already. Nothing was changed.", n.name)
+		return already("the net is called %s", n.name)
 	}
 	for _, other := range p.nets() {
 		if plain(other.name) == plain(p.fullTo()) || plain(other.bare()) == plain(p.bareTo()) && n.meets(other) {
-			return fmt.Sprintf("renaming %s (%s) to %s would join it with the net %s (%s): two nets of one name are one net in KiCad. Nothing was changed.",
-				n.name, n.pins, p.bareTo(), other.name, other.pins)
+			return blocked("renaming %s (%s) to %s would join it with the net %s (%s): two nets of one name are one net in KiCad. Nothing was changed.",
+				n.name, cutName(n.pins, 200), p.bareTo(), other.name, cutName(other.pins, 200))
 		}
 	}
-	return ""
+	return obstacle{}
+}
+
+func (p plan) noNet() obstacle {
+	named := p.named()
+	all := make([]string, 0, len(named))
+	for _, n := range named {
+		all = append(all, n.name)
+	}
+	text := fmt.Sprintf("there is no net %s.%s", cutName(p.from, 80), meant(p.from, all))
+	if !p.seen("") { // what is not shown may not be denied, nor listed as all there is
+		return blocked("%s The list of the nets is too long to be shown here; KiCad's netlist has it. Nothing was changed.", text)
+	}
+	return blocked("%s The nets are: %s.", text, names(named))
 }
 
 // meets reports whether two nets are spelled on one sheet, or one of them on all: then
@@ -140,12 +345,12 @@ func (n net) meets(other net) bool {
 	return slices.ContainsFunc(sheetsOf(other.places), func(s string) bool { return slices.Contains(own, s) })
 }
 
-func (p plan) noPart(ref string) string {
+func (p plan) noPart(ref string) obstacle {
 	var refs []string
 	for _, q := range p.parts() {
 		refs = append(refs, q.ref)
 	}
-	return fmt.Sprintf("there is no part %s. The parts are: %s.", ref, short(refs))
+	return blocked("there is no part %s.%s The parts are: %s.", cutName(ref, 80), meant(ref, refs), some(refs))
 }
 
 // named are the nets that a label spells.
@@ -158,18 +363,23 @@ func names(nets []net) string {
 	for _, n := range nets {
 		all = append(all, n.name)
 	}
-	return short(all)
+	return some(all)
 }
 
-// short lists at most forty names.
-func short(all []string) string {
+// some lists at most forty names, and long ones not whole.
+func some(all []string) string {
 	if len(all) == 0 {
 		return "none"
 	}
+	more := ""
 	if len(all) > 40 {
-		return strings.Join(all[:40], ", ") + fmt.Sprintf(" and %d more", len(all)-40)
+		all, more = all[:40], fmt.Sprintf(" and %d more", len(all)-40)
 	}
-	return strings.Join(all, ", ")
+	cut := make([]string, len(all))
+	for i, n := range all {
+		cut[i] = cutName(n, 80)
+	}
+	return strings.Join(cut, ", ") + more
 }
 
 // bareTo is the new name of a net without the path, when the request gives the
@@ -185,20 +395,41 @@ func (p plan) what() string {
 	case renameNet:
 		return fmt.Sprintf("Rename net %s to %s", p.net().name, p.fullTo())
 	case renameRef:
-		return fmt.Sprintf("Rename %s to %s", p.from, p.to)
+		return fmt.Sprintf("Rename %s to %s", p.spelled(p.from), p.to)
 	case setField:
-		switch {
-		case p.field == "dnp" && p.text == "yes":
-			return fmt.Sprintf("Mark %s as not to be fitted (DNP)", p.ref)
-		case p.field == "dnp":
-			return fmt.Sprintf("Mark %s as to be fitted", p.ref)
-		case p.field == "Value", p.field == "Footprint":
-			return fmt.Sprintf("Set the %s of %s to %s", strings.ToLower(p.field), p.ref, p.text)
-		}
-		return fmt.Sprintf("Set the field %s of %s to %s", p.field, p.ref, p.text)
+		return p.whatField()
 	case fixDocs:
+		return "Bring the documents in line with the design"
+	case addConstraint, changeConstraint:
+		c, _ := p.constraint()
+		verb := "Add"
+		if p.kind == changeConstraint {
+			verb = "Change"
+		}
+		return fmt.Sprintf("%s constraint %s: %s", verb, c.Key, c.Text)
+	case decide:
+		return "Record the decision: " + p.text
+	case resolve:
+		return fmt.Sprintf("Resolve %s affects %s: %s", p.key, p.request.affects, p.why)
 	}
 	return ""
+}
+
+func (p plan) whatField() string {
+	ref := p.spelled(p.ref)
+	switch {
+	case p.field == "dnp" && p.text == "yes":
+		return fmt.Sprintf("Mark %s as not to be fitted (DNP)", ref)
+	case p.field == "dnp":
+		return fmt.Sprintf("Mark %s as to be fitted", ref)
+	case p.field == "in_bom" && p.text == "no":
+		return fmt.Sprintf("Exclude %s from the bill of materials", ref)
+	case p.field == "in_bom":
+		return fmt.Sprintf("Include %s in the bill of materials", ref)
+	case p.field == "Value", p.field == "Footprint":
+		return fmt.Sprintf("Set the %s of %s to %s", strings.ToLower(p.field), ref, p.text)
+	}
+	return fmt.Sprintf("Set the field %s of %s to %s", p.field, ref, p.text)
 }
 
 // fullTo is the new name of a net as KiCad will write it.
@@ -222,7 +453,15 @@ func (p plan) files() []string {
 	case setField:
 		q, _ := p.part(p.ref)
 		places = q.places
+	case addConstraint, changeConstraint:
+		c, _ := p.constraint()
+		return []string{p.paper("constraints.json"), p.paper(c.Doc())}
+	case resolve:
+		return []string{p.paper("constraints.json")}
+	case decide:
+		return []string{p.paper("DECISIONS.md")}
 	case fixDocs:
+		return documentsIn(p.last("check_drift").Body())
 	}
 	return sheetsOf(places)
 }

@@ -90,89 +90,15 @@ func newIn(drift string) string {
 
 // afterDrift is what to do about differences that the change made, nil when there are
 // none: the documents that have them are repaired by the design, once.
-func (p plan) afterDrift() *llm.Message {
-	drift := p.last("check_drift").Body()
+func (j job) afterDrift() *llm.Message {
+	drift := j.last("check_drift").Body()
 	if !strings.Contains(firstLine(drift), " FAIL") {
 		return nil
 	}
 	fresh := newIn(drift)
-	m := refuse(fmt.Sprintf("%s would leave the documents behind, and they cannot be repaired here:\n%s", p.what(), fresh))
-	if names := documentsIn(fresh); len(names) > 0 && p.count("fix_docs") == 0 {
+	m := refuse(fmt.Sprintf("%s would leave the documents behind, and they cannot be repaired here:\n%s", j.what(), fresh))
+	if names := documentsIn(fresh); len(names) > 0 && j.count("fix_docs") == 0 {
 		m = calls("Repairing the documents by the design.", call("fix_docs", args{"documents": names}), call("check_drift", args{}))
 	}
 	return &m
-}
-
-// wantsDocs reports whether a request is about the documents alone.
-func wantsDocs(words []word) bool {
-	fix, what := false, false
-	for _, w := range words {
-		switch {
-		case w.is("fix", "repair", "update", "mend"):
-			fix = true
-		case w.is("docs", "documents", "documentation", "doc"):
-			what = true
-		case !w.is("check", "and", "the", "them", "all", "please", "then", "our", "my", "drift", "in"):
-			return false
-		}
-	}
-	return fix && what
-}
-
-// fitting reads "mark R1 as DNP", "do not fit R1", "fit R1".
-func fitting(words []word) (request, bool) {
-	var ref string
-	var rest []string
-	for _, w := range words {
-		switch {
-		case ref == "" && refName.MatchString(w.text) && !w.is("dnp"):
-			ref = w.text
-		case w.is("the", "part", "component", "as", "to", "be"):
-		case w.quoted:
-			return request{}, false
-		default:
-			rest = append(rest, strings.ToLower(w.text))
-		}
-	}
-	r := request{kind: setField, ref: ref, field: "dnp", text: "yes"}
-	switch strings.Join(rest, " ") {
-	case "mark dnp", "set dnp", "make dnp", "mark not fitted", "mark unfitted", "mark do not populate", "mark do not fit",
-		"do not fit", "do not populate", "don't fit", "don't populate", "unfit", "leave out":
-	case "fit", "populate", "mark fitted", "mark populated", "unmark dnp":
-		r.text = "no"
-	default:
-		return request{}, false
-	}
-	return r, ref != ""
-}
-
-// fieldOf reads what stands before the separator of "set field MPN of R1 to X": field
-// and part.
-func fieldOf(words []word) (field, ref string, ok bool) {
-	var left []word
-	for _, w := range words {
-		if !w.is("the") {
-			left = append(left, w)
-		}
-	}
-	if len(left) != 4 || !left[2].is("of", "on", "for") || !refName.MatchString(left[3].text) {
-		return "", "", false
-	}
-	switch {
-	case left[0].is("field", "property"):
-		field = left[1].text
-	case left[1].is("field", "property"):
-		field = left[0].text
-	default:
-		return "", "", false
-	}
-	switch strings.ToLower(field) {
-	case "value":
-		field = "Value"
-	case "footprint":
-		field = "Footprint"
-	case "reference":
-		return "", "", false // that is a rename
-	}
-	return field, left[3].text, true
 }

@@ -17,12 +17,12 @@ func (p plan) searchPattern() string {
 	case renameNet:
 		return regexp.QuoteMeta(plain(p.net().bare()))
 	case renameRef:
-		return refPattern(p.from)
+		return refPattern(p.spelled(p.from))
 	case setField:
-		return refPattern(p.ref)
-	case fixDocs:
+		return refPattern(p.spelled(p.ref))
+	case fixDocs, addConstraint, changeConstraint, decide, resolve:
 	}
-	return "."
+	return ""
 }
 
 // refPattern finds a reference, and ranges of its letters that may hold it.
@@ -38,8 +38,8 @@ func refPattern(ref string) string {
 var history = []string{"changelog.md", "decisions.md", "history.md"}
 
 // foundDocs are the documents that the search found.
-func (p plan) foundDocs() []string {
-	res := p.last("search")
+func (t talk) foundDocs() []string {
+	res := t.last("search")
 	var out []string
 	for line := range strings.Lines(listed(res)) {
 		name, _, ok := strings.Cut(line, ".md:")
@@ -55,14 +55,14 @@ func (p plan) foundDocs() []string {
 type docEdit struct{ path, old, new string }
 
 // documentEdits are the edits that bring the documents that were read in line.
-func (p plan) documentEdits() []docEdit {
+func (j job) documentEdits() []docEdit {
 	var out []docEdit
-	for _, name := range p.foundDocs() {
-		text, whole := p.document(name)
+	for _, name := range j.foundDocs() {
+		text, whole := j.document(name)
 		if !whole {
 			continue
 		}
-		if now := p.rewrite(text); now != text {
+		if now := j.rewrite(text); now != text {
 			old, new := stretch(text, now)
 			out = append(out, docEdit{name, old, new})
 		}
@@ -74,9 +74,9 @@ var sizePattern = regexp.MustCompile(`: \d+ lines, (\d+) bytes`)
 
 // document is what read_file last gave of a document, and whether that was all of
 // it: a long answer is cut.
-func (p plan) document(name string) (text string, whole bool) {
+func (t talk) document(name string) (text string, whole bool) {
 	want := call("read_file", args{"path": name}).Args
-	for _, s := range slices.Backward(p.steps) {
+	for _, s := range slices.Backward(t.steps) {
 		for i, c := range s.calls {
 			if c.Name != "read_file" || c.Args != want || i >= len(s.results) || s.results[i].IsError() {
 				continue
@@ -94,18 +94,19 @@ func (p plan) document(name string) (text string, whole bool) {
 func (p plan) rewrite(text string) string {
 	var b strings.Builder
 	t := tableState{}
+	ref, from := p.spelled(p.ref), p.spelled(p.from)
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		t.see(line)
 		switch p.kind {
 		case renameNet:
 			line = p.renameInLine(&t, line)
 		case renameRef:
-			line = replaceToken(line, p.from, p.to)
+			line = replaceToken(line, from, p.to)
 		case setField:
-			if p.field != "dnp" { // how a document marks it, fix_docs knows
-				line = t.setCell(line, p.ref, p.field, p.text)
+			if p.field != "dnp" && p.field != "in_bom" { // how a document tells it, fix_docs knows
+				line = t.setCell(line, ref, p.field, p.text)
 			}
-		case fixDocs:
+		case fixDocs, addConstraint, changeConstraint, decide, resolve:
 		}
 		b.WriteString(line)
 	}
@@ -141,33 +142,62 @@ func (p plan) renameInLine(t *tableState, line string) string {
 func distinct(name string) bool { return strings.ContainsAny(name, "/_+~{0123456789") }
 
 // leftAlone tells where documents still spell what has changed.
-func (p plan) leftAlone() (notes []string) {
-	old := p.from
-	switch p.kind {
-	case renameNet:
-		old = plain(p.net().name)
-	case setField:
-		old = p.ref
-	case renameRef, fixDocs:
-	}
-	for _, name := range p.foundDocs() {
-		text, whole := p.document(name)
+func (j job) leftAlone() (notes []string) {
+	for _, name := range j.foundDocs() {
+		text, whole := j.document(name)
 		if !whole {
-			notes = append(notes, fmt.Sprintf("%s is too long to be rewritten here; see whether it names %s.", name, old))
+			notes = append(notes, fmt.Sprintf("%s is too long to be rewritten here; see whether it names %s.", name, strings.Join(j.olds(), ", ")))
 			continue
 		}
 		n := 0
-		for line := range strings.Lines(p.rewrite(text)) {
+		for line := range strings.Lines(j.rewrite(text)) {
 			n++
-			switch covered := rangeOver(line, old); {
-			case p.kind != renameNet && covered != "":
-				notes = append(notes, fmt.Sprintf("%s line %d says %s, which covers %s; it was left alone.", name, n, covered, old))
-			case p.kind == renameNet && replaceWord(line, bareName(old), "") != line:
-				notes = append(notes, fmt.Sprintf("%s line %d says %s, where it may mean something else; it was left alone.", name, n, bareName(old)))
+			for _, p := range j.open {
+				if note := p.stays(line); note != "" {
+					notes = append(notes, fmt.Sprintf("%s line %d %s", name, n, note))
+				}
 			}
 		}
 	}
 	return notes
+}
+
+// olds are the names that change.
+func (j job) olds() (all []string) {
+	for _, p := range j.open {
+		if old := p.old(); old != "" {
+			all = append(all, old)
+		}
+	}
+	return all
+}
+
+func (p plan) old() string {
+	switch p.kind {
+	case renameNet:
+		return plain(p.net().name)
+	case setField:
+		return p.spelled(p.ref)
+	case renameRef:
+		return p.spelled(p.from)
+	case fixDocs, addConstraint, changeConstraint, decide, resolve:
+	}
+	return ""
+}
+
+// stays says what a line of a document still says of what has changed.
+func (p plan) stays(line string) string {
+	old := p.old()
+	if old == "" {
+		return ""
+	}
+	switch covered := rangeOver(line, old); {
+	case p.kind != renameNet && covered != "":
+		return fmt.Sprintf("says %s, which covers %s; it was left alone.", covered, old)
+	case p.kind == renameNet && replaceWord(line, bareName(old), "") != line:
+		return fmt.Sprintf("says %s, where it may mean something else; it was left alone.", bareName(old))
+	}
+	return ""
 }
 
 func bareName(net string) string { return net[strings.LastIndex(net, "/")+1:] }
@@ -215,7 +245,7 @@ func replaceWord(s, from, to string) string {
 	var b strings.Builder
 	for {
 		i := strings.Index(s, from)
-		if i < 0 {
+		if i < 0 || from == "" {
 			b.WriteString(s)
 			return b.String()
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fiducial-dev/fiducial/kicad/constraint"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
 )
@@ -81,6 +82,31 @@ func (t talk) last(tool string) llm.Result {
 	return llm.Result{}
 }
 
+// all are the results of a tool, oldest first.
+func (t talk) all(tool string) (list []llm.Result) {
+	for _, s := range t.steps {
+		for k, c := range s.calls {
+			if c.Name == tool && k < len(s.results) && !s.results[k].IsError() {
+				list = append(list, s.results[k])
+			}
+		}
+	}
+	return list
+}
+
+// answer is the latest result of a call.
+func (t talk) answer(tool string, a args) (llm.Result, bool) {
+	want := call(tool, a).Args
+	for _, s := range slices.Backward(t.steps) {
+		for k, c := range s.calls {
+			if c.Name == tool && c.Args == want && k < len(s.results) {
+				return s.results[k], true
+			}
+		}
+	}
+	return llm.Result{}, false
+}
+
 // count is how often a tool was called.
 func (t talk) count(tool string) (n int) {
 	for _, s := range t.steps {
@@ -108,24 +134,27 @@ func (t talk) unknown() (again []llm.Call) {
 	return again
 }
 
-// called reports whether the latest step called the tool.
-func (t talk) called(tool string) bool {
+// called reports whether the latest step called one of the tools.
+func (t talk) called(tools ...string) bool {
 	if len(t.steps) == 0 {
 		return false
 	}
 	for _, c := range t.steps[len(t.steps)-1].calls {
-		if c.Name == tool {
+		if slices.Contains(tools, c.Name) {
 			return true
 		}
 	}
 	return false
 }
 
+// asking are the tools whose failure is an answer.
+var asking = []string{"footprint_pads", "pins_of"}
+
 // failure is the first failed result of the latest step.
 func (t talk) failure() (llm.Result, bool) {
 	if len(t.steps) > 0 {
 		for _, r := range t.steps[len(t.steps)-1].results {
-			if r.IsError() {
+			if r.IsError() && !slices.Contains(asking, r.Name) {
 				return r, true
 			}
 		}
@@ -136,148 +165,44 @@ func (t talk) failure() (llm.Result, bool) {
 // next works out the reply to a conversation.
 func next(req *llm.Request) llm.Message {
 	t := read(req.Messages)
-	r, err := parse(t.request)
+	all, err := parse(t.request)
 	if err != nil {
 		return refuse(err.Error())
 	}
-	p := plan{talk: t, request: r}
 	if again := t.unknown(); len(again) > 0 {
 		return calls("Doing again what was interrupted.", again...)
 	}
+	j := newJob(t, req.System, all)
+	bad, failed := t.failure()
 	switch {
 	case len(t.steps) == 0:
-		return p.look()
-	case p.kind == fixDocs:
-		return p.fixDocs()
+		return j.look()
+	case j.docsOnly():
+		return plan{talk: t, request: all[0]}.fixDocs()
 	case t.called("finish"):
-		return p.afterFinish()
-	case t.called("check_drift"):
-		return p.afterChecks()
-	}
-	if bad, failed := t.failure(); failed {
+		return j.afterFinish()
+	case failed:
 		return refuse(fmt.Sprintf("%s did not work: %s", bad.Name, bad.Body()))
-	}
-	switch {
+	case t.count("propose_change") == 0:
+		return j.propose()
 	case t.called("propose_change"):
-		return p.change()
-	case t.called("edit_symbol") && strings.Contains(t.last("edit_symbol").Body(), "nothing was changed"):
-		return refuse(t.last("edit_symbol").Body())
-	case t.called("rename_net"), t.called("rename_reference"), t.called("edit_symbol"):
-		return p.documentsAndChecks()
-	case t.called("edit_file"):
-		return p.check("Checking.")
+		return j.change()
+	case t.called("check_drift", "run_erc"):
+		return j.afterChecks()
+	case t.called("edit_file", "fix_docs"):
+		return j.check("Checking.")
 	}
-	return p.propose()
+	return j.follow()
 }
 
 // plan is the planner's view of one request in the middle of its conversation.
 type plan struct {
 	talk
 	request
-}
 
-// look finds what the request is about.
-func (p plan) look() llm.Message {
-	switch p.kind {
-	case fixDocs:
-		return calls("Comparing the documents with the design.", call("check_drift", args{}))
-	case renameNet:
-		return calls("Looking up the nets.", call("list_nets", args{}), call("list_symbols", args{}))
-	case renameRef, setField:
-	}
-	return calls("Looking up the parts.", call("list_symbols", args{}))
-}
-
-// propose checks the request against the design, and proposes the change.
-func (p plan) propose() llm.Message {
-	why := p.impossible()
-	if why != "" {
-		return refuse(why)
-	}
-	return calls("Proposing the change.",
-		call("propose_change", args{
-			"why": "Requested: " + oneLine(p.talk.request), "what": p.what(),
-			"tasks": []string{p.what(), "bring the documents in line", "run ERC and DRC, and compare the documents"}, "files": p.files(),
-		}),
-		call("validate_change", args{}),
-		call("search", args{"pattern": p.searchPattern(), "glob": "*.md"}),
-	)
-}
-
-// change makes the edit of the design, and reads the documents that may follow.
-func (p plan) change() llm.Message {
-	var c llm.Call
-	switch p.kind {
-	case renameNet:
-		c = call("rename_net", args{"from": p.net().name, "to": p.bareTo()})
-	case renameRef:
-		c = call("rename_reference", args{"from": p.from, "to": p.to})
-	case setField:
-		c = call("edit_symbol", args{"reference": p.ref, "field": p.field, "text": p.text})
-	case fixDocs: // has a way of its own
-	}
-	all := []llm.Call{c}
-	for _, name := range p.foundDocs() {
-		all = append(all, call("read_file", args{"path": name}))
-	}
-	return calls("Editing the design.", all...)
-}
-
-// documentsAndChecks edits the documents and runs the checks.
-func (p plan) documentsAndChecks() llm.Message {
-	var all []llm.Call
-	for _, e := range p.documentEdits() {
-		all = append(all, call("edit_file", args{"path": e.path, "old": e.old, "new": e.new}))
-	}
-	if len(all) == 0 {
-		return p.check("No document has to follow. Checking.")
-	}
-	return calls("Bringing the documents in line and checking.", append(all, checks()...)...)
-}
-
-func (p plan) check(text string) llm.Message {
-	return calls(text, checks()...)
-}
-
-func checks() []llm.Call {
-	return []llm.Call{call("run_erc", args{}), call("run_drc", args{}), call("check_drift", args{})}
-}
-
-// afterChecks ends the run by what the checks say.
-func (p plan) afterChecks() llm.Message {
-	if bad, failed := p.failure(); failed {
-		return refuse(fmt.Sprintf("%s did not work: %s", bad.Name, bad.Body()))
-	}
-	var verdicts []string
-	for _, name := range []string{"run_erc", "run_drc"} {
-		res := p.last(name)
-		body := res.Body()
-		if strings.Contains(firstLine(body), " FAIL") {
-			return refuse(fmt.Sprintf("%s would break the design: %s", p.what(), body))
-		}
-		verdicts = append(verdicts, verdict(firstLine(body)))
-	}
-	if m := p.afterDrift(); m != nil {
-		return *m
-	}
-	if line := firstLine(p.last("check_drift").Body()); strings.Contains(line, "claims compared") {
-		verdicts = append(verdicts, verdict(line))
-	}
-	if p.count("fix_docs") > 0 {
-		verdicts = append(verdicts, strings.TrimSuffix(firstLine(p.last("fix_docs").Body()), ". Call check_drift."))
-	}
-	summary := fmt.Sprintf("%s. %s.", p.what(), strings.Join(verdicts, ". "))
-	return finish("done", strings.Join(append([]string{summary}, p.leftAlone()...), "\n"))
-}
-
-// afterFinish is reached when finish was not accepted, or was withdrawn since: after
-// a crash every check is due again.
-func (p plan) afterFinish() llm.Message {
-	res := p.last("finish")
-	if p.count("finish") < 3 && p.count("run_erc") > 0 {
-		return p.check("Checking once more.")
-	}
-	return refuse("The run could not be finished: " + res.Body())
+	system string                  // the prompt
+	was    map[string]string       // references that requests before this one give, with what they are called now
+	added  []constraint.Constraint // what requests before this one record
 }
 
 // verdict is a check's first line up to what it says of now and the command.

@@ -5,9 +5,7 @@ package planner
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // kind is what a request asks for.
@@ -18,6 +16,10 @@ const (
 	renameRef
 	setField
 	fixDocs
+	addConstraint
+	changeConstraint
+	decide
+	resolve
 )
 
 // request is one mechanical request.
@@ -25,160 +27,197 @@ type request struct {
 	kind     kind
 	from, to string // names of nets or parts
 	ref      string // setField: the part
-	field    string // setField: Value, Footprint, another field, or the flag dnp
-	text     string // setField: what it is to say
+	field    string // setField: Value, Footprint, another field, or a flag: dnp, in_bom
+	text     string // setField: what it is to say; constraints and decisions: what holds, or was decided
+	exact    bool   // setField: the text stood in quotes, and is meant to the letter
+
+	key     string // constraints: the name that was given, or what tells the one that is meant
+	why     string // constraints, decisions: the reason; resolve: what came of it
+	affects string // constraints, decisions: a list; resolve: the item
 }
 
 // Help tells what the planner can do.
 const Help = `The built-in planner carries out mechanical requests:
   rename net OLD to NEW
   rename reference R1 to R10       (or: rename R1 to R10)
-  set value of R1 to 4k7           (or: set R1 to 4k7)
+  set value of R1 to 4k7           (or: set R1 to 4k7; set R1, R2 and R5 to 4k7)
   set footprint of R1 to Resistor_SMD:R_0805_2012Metric
   set field MPN of R1 to RC0603FR-074K7L
   mark R1 as DNP                   (or: do not fit R1; and back: fit R1)
-  check and fix docs               (repairs the documents by the design)`
+  exclude R1 from the BOM          (and back: include R1 in the BOM)
+  add a constraint: D1 current at most 20 mA because ...
+  change constraint d1-current to at most 15 mA because ...
+  resolve d1-current affects R1: WHAT CAME OF IT
+  record the decision to use ... because ...
+  check and fix docs               (repairs the documents by the design)
+Several of them can stand in one request, with "and", a semicolon or a new line between them.
+A name or text with blanks stands in quotes: rename net "MY NET" to "OTHER".`
 
 // A NotUnderstoodError is a request that the planner has no rule for.
-type NotUnderstoodError struct{ Request string }
-
-func (e *NotUnderstoodError) Error() string {
-	return fmt.Sprintf("the built-in planner does not understand %q.\n%s\nFor anything else choose a model with --model.", e.Request, Help)
+type NotUnderstoodError struct {
+	Request string
+	Hint    string // what is missing, "" when nothing of it is understood
 }
 
-// parse reads a request in words: a verb, what it is about, a separator such as
-// "to", and the new name or text. Words that carry no meaning are passed over;
-// anything else that is left is not understood.
-func parse(text string) (request, error) {
+func (e *NotUnderstoodError) Error() string {
+	hint := ""
+	if e.Hint != "" {
+		hint = " " + e.Hint
+	}
+	return fmt.Sprintf("the built-in planner does not understand %q.%s\n%s\nFor anything else choose a model with --model.", cutName(e.Request, 400), hint, Help)
+}
+
+// maxCuts is how many places a request may have where another one could begin.
+const maxCuts = 40
+
+var (
+	between = regexp.MustCompile(`(?i)^(?:\s*[;\n]+\s*(?:(?:and|then|also)\s+)*|[.,]\s+(?:(?:and|then|also)\s+)*|\s+and\s+(?:(?:then|also)\s+)*|\s+then\s+)`)
+	begins  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:rename|renumber|change|set|make|mark|unmark|do\s+not|don't|fit|unfit|populate|depopulate|leave|add|record|log|note|` +
+		`document|create|define|resolve|check|fix|repair|update|mend|replace|exclude|include|tighten|loosen|relax|raise|lower|decide|constrain|limit|require)\b`)
+)
+
+// parse reads a request in words. It may hold several, one after the other.
+func parse(text string) ([]request, error) {
 	fail := &NotUnderstoodError{Request: strings.TrimSpace(text)}
+	if len(text) > 16<<10 {
+		fail.Hint = "It is too long."
+		return nil, fail
+	}
+	p := parser{text: strings.TrimSpace(text), none: map[int]bool{}}
+	p.cut()
+	if len(p.cuts) > maxCuts {
+		fail.Hint = "It holds too much at once."
+		return nil, fail
+	}
+	if all, ok := p.from(0); ok {
+		return all, nil
+	}
+	fail.Hint = p.hint
+	return nil, fail
+}
+
+// parser finds the places where a request can be parted.
+type parser struct {
+	text string
+	cuts [][2]int     // where the one ends and where the next begins
+	none map[int]bool // nothing can be made of the text from there
+	hint string
+}
+
+func (p *parser) cut() {
+	for i := 0; i < len(p.text); {
+		if n := quotedAt(p.text, i); n > 0 {
+			i += n
+			continue
+		}
+		m := between.FindString(p.text[i:])
+		if i == 0 || m == "" || !begins.MatchString(p.text[i+len(m):]) {
+			i++
+			continue
+		}
+		p.cuts = append(p.cuts, [2]int{i, i + len(m)})
+		i += len(m)
+	}
+}
+
+// from reads what begins at start: as several requests when each of the parts is one, else as one.
+func (p *parser) from(start int) ([]request, bool) {
+	if p.none[start] {
+		return nil, false
+	}
+	for _, c := range p.cuts {
+		if c[0] <= start {
+			continue
+		}
+		first, ok := p.one(p.text[start:c[0]])
+		if !ok {
+			continue
+		}
+		if rest, ok := p.from(c[1]); ok {
+			return append(first, rest...), true
+		}
+	}
+	all, ok := p.one(p.text[start:])
+	p.none[start] = !ok
+	return all, ok
+}
+
+// one reads one request; several parts of it make it several.
+func (p *parser) one(text string) ([]request, bool) {
+	text = polite.ReplaceAllString(strings.TrimSpace(text), "")
+	r, hint, ok := recordOf(text)
+	if ok {
+		return []request{r}, true
+	}
+	if hint != "" {
+		p.hint = hint
+		return nil, false
+	}
 	words := lex(text)
-	for len(words) > 0 && words[0].is("please", "kindly", "now", "can", "could", "you", "just") {
-		words = words[1:]
-	}
 	if wantsDocs(words) {
-		return request{kind: fixDocs}, nil
+		return []request{{kind: fixDocs}}, true
 	}
-	if r, ok := fitting(words); ok {
-		return r, nil
+	if all, ok := fitting(words); ok {
+		return all, true
 	}
+	all, hint, ok := naming(words)
+	if hint != "" {
+		p.hint = hint
+	}
+	return all, ok
+}
+
+var polite = regexp.MustCompile(`(?i)^(?:(?:please|kindly|now|just|also|then|can you|could you|would you|will you|you|i want you to|i'd like you to|let's|let us)[,\s]+)+`)
+
+// naming reads a verb, what it is about, a separator such as "to", and the new name or text. Words that carry no
+// meaning are passed over; anything else that is left is not understood.
+func naming(words []word) (all []request, hint string, ok bool) {
 	if len(words) < 3 {
-		return request{}, fail
+		return nil, "", false
 	}
 	verb := words[0]
-	if !verb.is("rename", "renumber", "change", "set", "make") {
-		return request{}, fail
+	if !verb.is("rename", "renumber", "change", "set", "make", "update", "replace") {
+		return nil, "", false
 	}
 	left, right, ok := split(words[1:])
 	if !ok {
-		return request{}, fail
+		return nil, "", false
 	}
-	if field, ref, ok := fieldOf(left); ok && verb.is("set", "change", "make") {
-		return request{kind: setField, ref: ref, field: field, text: right}, nil
+	renames := verb.is("rename", "renumber")
+	if field, list, ok := fieldOf(left); ok && !renames {
+		return fields(list, field, right), "", true
+	}
+	if list, what, ok := aboutParts(left); ok && !renames {
+		if like := list[0]; len(left) == 1 && !right.quoted && refName.MatchString(right.text) && letters(right.text) == letters(like) {
+			return nil, fmt.Sprintf("%s may be another reference or a value: say \"rename %s to %s\" or \"set value of %s to %s\".", right.text, like, right.text, like, right.text), false
+		}
+		return fields(list, what, right), "", true
 	}
 	subject, what, ok := about(left)
-	if !ok {
-		return request{}, fail
+	if !ok || right.text == "" {
+		return nil, "", false
 	}
-	naming := verb.is("rename", "renumber")
 	switch {
-	case what == "" && naming && refName.MatchString(subject) && refName.MatchString(right):
+	case what == "" && renames && refName.MatchString(subject) && refName.MatchString(right.text):
 		what = "reference"
-	case what == "" && naming && verb.is("rename"):
+	case what == "" && verb.is("rename"):
 		what = "net"
-	case what == "" && refName.MatchString(subject):
-		what = "value"
 	}
 	switch {
-	case what == "net":
-		return request{kind: renameNet, from: subject, to: right}, nil
-	case what == "reference":
-		return request{kind: renameRef, from: subject, to: right}, nil
-	case what == "value" && !naming:
-		return request{kind: setField, ref: subject, field: "Value", text: right}, nil
-	case what == "footprint" && !naming:
-		return request{kind: setField, ref: subject, field: "Footprint", text: right}, nil
-	}
-	return request{}, fail
-}
-
-var refName = regexp.MustCompile(`^[A-Za-z]+[0-9]+[A-Za-z]?$`)
-
-// word is a word of a request, or a text in quotes, which never counts as a word
-// of ours.
-type word struct {
-	text   string
-	quoted bool
-}
-
-func (w word) is(words ...string) bool {
-	return !w.quoted && slices.Contains(words, strings.ToLower(w.text))
-}
-
-// quotes are the pairs that may stand around a name.
-var quotes = map[rune]rune{'"': '"', '\'': '\'', '`': '`', '\u201c': '\u201d', '\u2018': '\u2019'}
-
-// lex cuts a request into words. A full stop at its end belongs to the sentence.
-func lex(text string) []word {
-	var words []word
-	s := strings.TrimRight(strings.TrimSpace(text), ".!? ")
-	for s != "" {
-		first, size := utf8.DecodeRuneInString(s)
-		if end := quotes[first]; end != 0 {
-			if inner, rest, ok := strings.Cut(s[size:], string(end)); ok && inner != "" {
-				words = append(words, word{inner, true})
-				s = strings.TrimLeft(rest, " \t\r\n,")
-				continue
-			}
-		}
-		w, rest := s, ""
-		if i := strings.IndexAny(s, " \t\r\n"); i >= 0 {
-			w, rest = s[:i], s[i:]
-		}
-		if w = strings.TrimRight(w, ","); w != "" {
-			words = append(words, word{w, false})
-		}
-		s = strings.TrimLeft(rest, " \t\r\n,")
-	}
-	return words
-}
-
-// split parts the words at the last separator, or before the last word when there
-// is none and just two are left, as in "set R1 4k7".
-func split(words []word) (left []word, right string, ok bool) {
-	for i, w := range slices.Backward(words) {
-		if w.is("to", "into", "as", "->", "=>", "\u2192", "=", "be") {
-			if i == 0 || i != len(words)-2 {
-				return nil, "", false
-			}
-			return words[:i], words[i+1].text, true
-		}
-	}
-	if len(words) == 2 {
-		return words[:1], words[1].text, true
+	case what == "net" && !verb.is("replace"):
+		return []request{{kind: renameNet, from: subject, to: right.text}}, "", true
+	case what == "reference" && !verb.is("replace"):
+		return []request{{kind: renameRef, from: subject, to: right.text}}, "", true
 	}
 	return nil, "", false
 }
 
-// about finds the name that a request is about, and what of it: net, reference,
-// value, footprint, or "" when it does not say.
-func about(words []word) (subject, what string, ok bool) {
-	for _, w := range words {
-		switch {
-		case w.is("the", "of", "for", "called", "named", "name", "part", "component", "symbol", "designator"):
-		case w.is("net", "signal", "label") && what == "" && subject == "":
-			what = "net"
-		case w.is("reference", "refdes") && what == "":
-			what = "reference"
-		case w.is("value", "footprint") && what == "":
-			what = strings.ToLower(w.text)
-		case subject == "":
-			subject = w.text
-			if !w.quoted {
-				subject = strings.TrimSuffix(strings.TrimSuffix(subject, "'s"), "\u2019s")
-			}
-		default:
-			return "", "", false
-		}
+func letters(ref string) string { return strings.TrimRight(ref, "0123456789") }
+
+// fields is the same field of several parts.
+func fields(refs []string, field string, text word) (all []request) {
+	for _, ref := range refs {
+		all = append(all, request{kind: setField, ref: ref, field: field, text: text.text, exact: text.quoted})
 	}
-	return subject, what, subject != ""
+	return all
 }
