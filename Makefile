@@ -23,7 +23,7 @@ MODS = $$(go list -m -f '{{.Dir}}')
 PKGS = $$(go list -m -f '{{.Dir}}/...')
 
 .PHONY: check
-check: lint drift race ## All that CI runs: lint, drift, race (default)
+check: lint drift docs contents race ## All that CI runs: lint, drift, docs, contents, race (default)
 
 .PHONY: help
 help: ## List the targets
@@ -103,6 +103,10 @@ $(PUBLISH):
 .PHONY: publish-check
 publish-check: $(PUBLISH) ## Publish the committed tree into a proxy of its own, look into it, use it; OFFLINE=1 without a network
 	$(PUBLISH) check $(if $(OFFLINE),-offline)
+
+.PHONY: contents
+contents: $(PUBLISH) ## Hold what the committed tree would publish to its list: files, sizes, nothing like a key
+	$(PUBLISH) contents
 
 .PHONY: alone
 alone: $(PUBLISH) ## Build and vet each module outside the workspace with the oldest Go it states; RUN=. runs its tests

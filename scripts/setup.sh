@@ -13,6 +13,7 @@
 # installed (the last lines say what to do); 2 a THING that is unknown.
 # Packages come only from apt, and only from the mirror that the machine uses.
 set -euo pipefail
+export LC_ALL=C # apt translates the words that are read here
 
 readonly kicad_wanted=8
 readonly kicad_packages=(kicad kicad-symbols kicad-footprints)
@@ -24,7 +25,12 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 
 # have_THING is true when nothing has to be installed for it.
 
-have_go() { command -v go >/dev/null; }
+have_go() { # 1.21 or newer, which fetches the version that go.mod states; Debian 12 has 1.19
+	local path version
+	path=$(command -v go) || return 1
+	version=$(head -n 1 "$(dirname "$(readlink -f "$path")")/../VERSION" 2>/dev/null) || version=$(GOTOOLCHAIN=local go version 2>/dev/null) || true
+	[[ $version =~ go([0-9]+)\.([0-9]+) ]] && ((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2] >= 1021))
+}
 
 have_git() { # 2.39 or newer, for task/workspace
 	[[ $(git --version 2>/dev/null) =~ ([0-9]+)\.([0-9]+) ]] && ((BASH_REMATCH[1] * 1000 + BASH_REMATCH[2] >= 2039))
@@ -79,7 +85,7 @@ fail() {
 	local thing
 	for thing in "${missing[@]}"; do
 		case $thing in
-		go) say "  go: version 1.26 or newer from https://go.dev/dl/, on PATH" ;;
+		go) say "  go: version 1.26 or newer from https://go.dev/dl/, first on PATH" ;;
 		git) say "  git: version 2.39 or newer, from your system's packages" ;;
 		kicad) say "  kicad: KiCad $kicad_wanted or newer with its symbol and footprint libraries, from https://www.kicad.org/download/, and kicad-cli on PATH" ;;
 		cc) say "  cc: gcc and the C library's headers, from your system's packages" ;;
@@ -176,6 +182,8 @@ bring() {
 	((EUID == 0)) || fail "only root may install packages: run 'sudo scripts/setup.sh ${missing[*]}', or install by hand:"
 	mkdir -p "$(dirname "$log")"
 	: >"$log"
+	# Under sudo they must not become root's: make writes there as whoever has the tree.
+	chown --reference="$here" "$(dirname "$log")" "$log" || true
 	logged apt-get update || say "apt-get update failed; going on with what apt knows"
 	for thing in "${missing[@]}"; do
 		case $thing in

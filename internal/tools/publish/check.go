@@ -46,36 +46,56 @@ func (t Trial) version(ctx context.Context) (string, error) {
 // it to [Rules] (else a [*ContentsError]), and tries every [Consumer]. It goes on
 // after what is wrong, and returns all of it.
 func Check(ctx context.Context, t Trial) error {
-	work, err := t.fresh()
+	p, err := t.publish(ctx)
 	if err != nil {
 		return err
 	}
-	tree, proxy := filepath.Join(work, "tree"), filepath.Join(work, "proxy")
+	wrong := t.contents(p.zips)
+	env, err := t.consumerEnv(ctx, p.work, p.proxy)
+	if err != nil {
+		return err
+	}
+	site := Site{Dir: filepath.Join(p.work, "consumers"), Env: env, Version: p.version, Sum: p.sum}
+	if i := slices.IndexFunc(p.zips, func(z Zip) bool { return z.Module.Dir == "." }); i >= 0 {
+		site.Root, site.Go = p.zips[i].Module.Path, p.zips[i].Module.Go
+	}
+	return errors.Join(wrong, t.consume(ctx, site, p.zips))
+}
+
+// CheckContents is the part of [Check] that needs neither a network nor a compiler.
+func CheckContents(ctx context.Context, t Trial) error {
+	p, err := t.publish(ctx)
+	if err != nil {
+		return err
+	}
+	return t.contents(p.zips)
+}
+
+// A publication is the committed tree as a proxy has it.
+type publication struct {
+	work, proxy string // folders
+	version     string
+	zips        []Zip
+	sum         string // of third parties, as a go.sum
+}
+
+func (t Trial) publish(ctx context.Context) (p publication, err error) {
+	if p.work, err = t.fresh(); err != nil {
+		return p, err
+	}
+	tree := filepath.Join(p.work, "tree")
+	p.proxy = filepath.Join(p.work, "proxy")
 	if err := Export(ctx, t.Repo, "HEAD", tree, t.Env); err != nil {
-		return err
+		return p, err
 	}
-	sum, err := thirdPartySums(tree)
-	if err != nil {
-		return err
+	if p.sum, err = thirdPartySums(tree); err != nil {
+		return p, err
 	}
-	version, err := t.version(ctx)
-	if err != nil {
-		return err
+	if p.version, err = t.version(ctx); err != nil {
+		return p, err
 	}
-	zips, err := Prepare(tree, proxy, version)
-	if err != nil {
-		return err
-	}
-	wrong := t.contents(zips)
-	env, err := t.consumerEnv(ctx, work, proxy)
-	if err != nil {
-		return err
-	}
-	site := Site{Dir: filepath.Join(work, "consumers"), Env: env, Version: version, Sum: sum}
-	if i := slices.IndexFunc(zips, func(z Zip) bool { return z.Module.Dir == "." }); i >= 0 {
-		site.Root, site.Go = zips[i].Module.Path, zips[i].Module.Go
-	}
-	return errors.Join(wrong, t.consume(ctx, site, zips))
+	p.zips, err = Prepare(tree, p.proxy, p.version)
+	return p, err
 }
 
 // fresh empties the folder, but for what the go command may find there again.

@@ -175,6 +175,9 @@ func TestCheckTellsAll(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "consumer root: ") {
 		t.Errorf("got %v, want what the consumers say, too", err)
 	}
+	if err := publish.CheckContents(t.Context(), tr); !errors.As(err, &contents) || len(contents.Wrong) != 1 {
+		t.Errorf("the contents alone: got %v, want the key", err)
+	}
 }
 
 func TestReleaseLeavesNoHalf(t *testing.T) {
