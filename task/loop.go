@@ -82,10 +82,18 @@ func (r *Rules) PreRequest(ctx context.Context, inv fiducial.Invocation, _ *llm.
 	return fiducial.Continue{}, nil
 }
 
-// overdue ends a run that stalled or repaired too often.
+// overdue ends a run that stalled or repaired too often, or that a fault of the
+// computer's keeps from being judged.
 func (r *Rules) overdue() (Path, string) {
+	var fault error
+	if r.cfg.Fault != nil {
+		fault = r.cfg.Fault()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.s.Exit == "" && fault != nil {
+		r.s.Exit, r.s.Detail = PathEnvironment, fault.Error()
+	}
 	if r.s.Exit == "" && r.s.Repairs > r.cfg.MaxRepairs {
 		r.s.Exit = PathRepairs
 		r.s.Detail = fmt.Sprintf("%d checks failed, and %d may", r.s.Repairs, r.cfg.MaxRepairs)

@@ -44,6 +44,10 @@ const (
 	PathInternal    Path = "internal-error"
 	PathForeignHead Path = "foreign-commit"
 	PathForeignEdit Path = "foreign-edit"
+
+	// PathEnvironment: a program that the run rests on does not work, so that
+	// nothing that was checked, or refused, says anything about the request.
+	PathEnvironment Path = "environment-failed"
 )
 
 // RulesConfig sets [Rules] up. Every field may be zero.
@@ -71,6 +75,11 @@ type RulesConfig struct {
 	// Standing are the kinds of obligation that do not keep a run from finishing,
 	// such as one that the commit itself meets (B-71).
 	Standing []string
+
+	// Fault tells why a program that gates and tools rest on does not work, nil while
+	// it does. It ends the run as failed before the model is asked again, also when
+	// the model has finished. May be nil.
+	Fault func() error
 
 	// Event takes what belongs into the transcript (B-62). It is called in order.
 	Event func(kind string, data any)

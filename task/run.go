@@ -46,6 +46,14 @@ type Recorder interface {
 	Overwritten() []string
 }
 
+// A Judge is a [Domain] whose tools and gates rest on a program that may fail for
+// reasons of its own.
+type Judge interface {
+	// Fault is why that program does not work; nil while it does. It ends the run as
+	// failed by [PathEnvironment], whatever the model makes of it.
+	Fault() error
+}
+
 // A Session is what a domain may use of its run.
 type Session struct {
 	Run      string
@@ -250,6 +258,9 @@ func (r *runner) loop(ctx context.Context, s *Session) {
 	}
 	c := &r.rules.cfg
 	c.Locked, c.UnlockHint, c.Batching, c.Gates, c.Standing = setup.Locked, setup.UnlockHint, setup.Batching, setup.Gates, setup.Standing
+	if j, ok := r.cfg.Domain.(Judge); ok {
+		c.Fault = j.Fault
+	}
 	locked, err := r.engine(setup).Lock()
 	if err != nil {
 		r.fail(PathInternal, err)

@@ -35,6 +35,9 @@ type baseline struct {
 	papers     papers
 	drift      []docs.Mismatch // between them and the design
 	driftKnown bool            // the design loaded, or there was nothing to compare
+
+	contents map[string]digest // what each check looks at, as it was when this process began
+	compared digest            // what check_drift looked at the last time; guarded by Bench.checks
 }
 
 func (p *baseline) start(ctx context.Context, b *Bench) error {
@@ -45,6 +48,13 @@ func (p *baseline) start(ctx context.Context, b *Bench) error {
 	if p.papers, err = b.papersBefore(ctx); err != nil { // here, before anything is written
 		return err
 	}
+	p.contents = map[string]digest{}
+	for _, name := range []string{obligeERC, obligeDRC} {
+		if sum, err := b.contents(name); err == nil { // else it is told when the check runs
+			p.contents[name] = sum
+		}
+	}
+	p.compared = b.papers().digest(p.contents[obligeERC])
 	p.done = make(chan struct{})
 	// Of a run that begins here the tree is the snapshot, and stays it until the
 	// baseline is there: so what is said of it is remembered for the tree as well.
@@ -134,6 +144,10 @@ func hard(err error) error {
 	}
 	return err
 }
+
+// Fault is why kicad-cli does not work, when that is the computer's doing; nil while
+// it works. See [kicadcli.Runner.Fault].
+func (b *Bench) Fault() error { return b.cli.Fault() }
 
 // check is the last result of ERC or DRC in the run. It counts until the next
 // edit that concerns it (B-104).
@@ -329,16 +343,25 @@ type checkGate struct {
 
 func (g *checkGate) Name() string { return g.name }
 
+// Closed goes by the files as they stand, and not by what the tools said alone: an
+// editor, a hook or another program may have changed some of them.
 func (g *checkGate) Closed(context.Context) []string {
 	g.b.mu.RLock()
 	defer g.b.mu.RUnlock()
 	contents, err := g.b.contents(g.name)
+	if g.name == obligeERC { // once a look at all gates
+		g.b.noticeDrift(contents)
+	}
 	g.b.checks.Lock()
 	defer g.b.checks.Unlock()
 	due, c := g.due()
+	start, known := g.b.base.contents[g.name]
+	changed := known && (err != nil || start != contents)
 	switch {
-	case !due:
+	case !due && (!changed || !g.applies()):
 		return nil
+	case !due && !c.ran:
+		return []string{fmt.Sprintf("files have changed since the start, and not by a tool; call run_%s", g.name)}
 	case err == nil && c.ran && c.contents != contents:
 		return []string{fmt.Sprintf("files have changed since %s ran, and not by a tool; call run_%s", strings.ToUpper(g.name), g.name)}
 	case c.passes():
@@ -365,9 +388,17 @@ func (g *checkGate) due() (bool, *check) {
 		}
 	}
 	if g.name == obligeERC {
-		return touchedKiCad && g.b.project.Root != "", &g.b.erc
+		return touchedKiCad && g.applies(), &g.b.erc
 	}
-	return touchedBoard && g.b.project.PCB != "", &g.b.drc
+	return touchedBoard && g.applies(), &g.b.drc
+}
+
+// applies reports whether there is anything to check.
+func (g *checkGate) applies() bool {
+	if g.name == obligeERC {
+		return g.b.project.Root != ""
+	}
+	return g.b.project.PCB != ""
 }
 
 // Verification tells what was checked. It goes into the commit, so it names no
@@ -531,4 +562,7 @@ func (b *Bench) snapshotRules(ctx context.Context) (map[string][]byte, error) {
 	return overlay, nil
 }
 
-var _ task.Gate = (*checkGate)(nil)
+var (
+	_ task.Gate  = (*checkGate)(nil)
+	_ task.Judge = (*Bench)(nil)
+)

@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -175,6 +176,46 @@ func (p *baseline) takeDrift(ctx context.Context, b *Bench, in kicadcli.Input, n
 	return nil
 }
 
+// digest names what a comparison looks at, beside what design names: what documents
+// say that are compared, and which constraints there are.
+func (p papers) digest(design digest) digest {
+	h := sha256.New()
+	put := func(texts ...string) {
+		for _, t := range texts {
+			_, _ = fmt.Fprintf(h, "%d:%s", len(t), t) // a hash never fails
+		}
+	}
+	put(string(design[:]), p.folder)
+	for _, d := range p.documents {
+		if !docs.History(d.Name) { // which is only added to, and never compared
+			put(d.Name, string(d.Src))
+		}
+	}
+	put(p.problems...)
+	if p.registry != nil {
+		for _, c := range p.registry.Constraints {
+			put(c.Key, c.Doc())
+		}
+	}
+	if p.bad != nil {
+		put(p.bad.Error())
+	}
+	return digest(h.Sum(nil))
+}
+
+// noticeDrift makes a comparison due when design or documents are others than those
+// that were compared the last time, or than at the start, whoever changed them. Of
+// edits by tools that is known already.
+func (b *Bench) noticeDrift(design digest) {
+	now := b.papers().digest(design)
+	b.checks.Lock()
+	same := now == b.base.compared
+	b.checks.Unlock()
+	if !same {
+		b.obligeDriftCheck("a change that no tool made")
+	}
+}
+
 // obligeDriftCheck opens the obligation when there is anything to compare (B-69).
 func (b *Bench) obligeDriftCheck(opener string) {
 	if b.project.Root == "" || !b.papers().speak() {
@@ -201,6 +242,8 @@ func (b *Bench) checkDrift(ctx context.Context, _ struct{}) (tool.Output, error)
 		return tool.Output{}, tool.Errorf(tool.Failed, "the documents could not be compared: %w", err)
 	}
 	p := b.papers()
+	contents, _ := b.contents(obligeERC) // without sheets that can be read nothing is compared below
+	compared := p.digest(contents)
 	if !p.speak() {
 		b.session.Rules.MeetKind(obligeDrift)
 		return tool.Output{Summary: noDocuments}, nil
@@ -210,6 +253,9 @@ func (b *Bench) checkDrift(ctx context.Context, _ struct{}) (tool.Output, error)
 		return tool.Output{}, tool.Errorf(tool.Failed, "DRIFT NOT RUN: the design does not load, so that nothing can be compared with it; mend it first. %w", err)
 	}
 	b.meetDualWrites(p)
+	b.checks.Lock()
+	b.base.compared = compared
+	b.checks.Unlock()
 	return b.driftAnswer(p.compare(d)), nil
 }
 

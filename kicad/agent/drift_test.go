@@ -143,3 +143,56 @@ func TestLibraries(t *testing.T) {
 	}
 	b.refuses("symbol_pins", in{"symbol": "Device:RR"}, "Device")
 }
+
+// Gates go by what is in the tree. A document or a sheet that a hook, an editor or
+// another program changes opens what a tool's edit would have opened (B-44, B-69).
+func TestDrift_NoticesWhatNoToolChanged(t *testing.T) {
+	b := newTable(t, nil)
+	if got := b.closed(); len(got)+len(b.obliged()) > 0 {
+		t.Fatalf("gates %q, open %q before anything happened", got, b.obliged())
+	}
+	bom := b.bytes("docs/BOM.md")
+	b.put("docs/BOM.md", strings.Replace(bom, "330", "470", 1))
+	if b.closed(); !slices.Contains(b.obliged(), "drift") {
+		t.Fatalf("open %q after an editor changed a document", b.obliged())
+	}
+	if text := b.must("check_drift", in{}); !strings.Contains(text, "DRIFT FAIL") || !strings.Contains(text, "470") || !slices.Contains(b.obliged(), "drift") {
+		t.Errorf("got %s, open %q", text, b.obliged())
+	}
+	b.put("docs/BOM.md", bom)
+	b.must("check_drift", in{})
+	if b.closed(); len(b.obliged()) > 0 {
+		t.Errorf("open %q after a clean check of what stands there", b.obliged())
+	}
+	b.put("docs/BOM.md", strings.Replace(bom, "330", "470", 1)) // behind the check
+	if b.closed(); !slices.Contains(b.obliged(), "drift") {
+		t.Errorf("open %q after a change behind the check", b.obliged())
+	}
+	b.put("docs/BOM.md", bom)
+	b.must("check_drift", in{})
+
+	sheet := b.bytes("beacon.kicad_sch")
+	b.put("beacon.kicad_sch", strings.Replace(sheet, `"330"`, `"470"`, 1))
+	got := b.closed()
+	if len(got) != 2 || !strings.Contains(got[0], "not by a tool; call run_erc") || !strings.Contains(got[1], "run_drc") || !slices.Contains(b.obliged(), "drift") {
+		t.Fatalf("gates %q, open %q after a sheet was changed", got, b.obliged())
+	}
+	b.must("run_erc", in{})
+	if got := b.closed(); len(got) != 1 || !strings.Contains(got[0], "run_drc") {
+		t.Errorf("gates %q", got)
+	}
+	b.put("beacon.kicad_sch", sheet)
+	if got := b.closed(); len(got) > 0 {
+		t.Errorf("gates %q though everything is as at the start", got)
+	}
+}
+
+// The log of decisions is no part of the comparison: writing it makes none due (B-120).
+func TestDrift_NotOfDecisions(t *testing.T) {
+	b := newTable(t, nil)
+	b.must("record_decision", in{"what": "no fuse", "why": "USB limits"})
+	b.put("docs/CHANGELOG.md", "# Changelog\n\n- R1 is 470 now\n")
+	if b.closed(); len(b.obliged()) > 0 {
+		t.Errorf("open %q", b.obliged())
+	}
+}

@@ -5,7 +5,9 @@ package kicadcli
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -40,7 +42,7 @@ func (r *Runner) Inventory(ctx context.Context, in Input) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := output(run, out)
+	data, err := output(run, out, "")
 	if err != nil {
 		return nil, err
 	}
@@ -51,19 +53,26 @@ func (r *Runner) Inventory(ctx context.Context, in Input) ([]Entry, error) {
 	return entries, nil
 }
 
-// output reads what a run wrote, after judging how it ended.
-func output(run Run, file string) ([]byte, error) {
+const noOutput = "it left no output: the file could not be loaded or the output not written"
+
+// output reads what a run wrote, after judging how it ended. hint says what makes this command crash, "" for nothing known.
+func output(run Run, file, hint string) ([]byte, error) {
 	switch {
+	case run.Signal != "" && run.killed():
+		return nil, run.fail(Crashed, "it was killed from outside (signal: "+run.Signal+"), as the system does when memory runs out; nothing is known of the design", nil)
 	case run.Signal != "":
-		return nil, run.fail(Crashed, "it crashed by signal "+run.Signal+" and gave no result (a placed symbol without an entry in lib_symbols does that to ERC)", nil)
+		return nil, run.fail(Crashed, "it crashed by signal "+run.Signal+" and gave no result"+hint, nil)
 	case run.ExitCode == 3:
 		return nil, run.fail(NotLoaded, "the file could not be loaded", nil)
 	case run.ExitCode != 0:
 		return nil, run.fail(BadOutput, "it ended with an unexpected exit code", nil)
 	}
 	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) { // of a folder of ours, whose path tells nobody anything
+		return nil, run.fail(NoReport, noOutput, nil)
+	}
 	if err != nil {
-		return nil, run.fail(NoReport, "it left no output: the file could not be loaded or the output not written", err)
+		return nil, run.fail(NoReport, noOutput, err)
 	}
 	return data, nil
 }

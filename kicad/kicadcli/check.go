@@ -90,7 +90,11 @@ func exists(file string) bool {
 }
 
 func (v *Verdict) read(run Run, out string) error {
-	data, err := output(run, out)
+	hint := ""
+	if v.Check == findings.ERC {
+		hint = " (a placed symbol without an entry in lib_symbols does that to ERC)"
+	}
+	data, err := output(run, out, hint)
 	if err != nil {
 		if v.Parity && run.ExitCode == 255 {
 			return run.fail(NotLoaded, "the schematic beside the board could not be loaded for the parity check", nil)

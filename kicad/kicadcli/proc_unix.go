@@ -26,3 +26,22 @@ func signal(state *os.ProcessState) string {
 	}
 	return ""
 }
+
+// killed reports whether a run was ended from outside rather than by a fault in the program.
+func (run Run) killed() bool {
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGXCPU, syscall.SIGXFSZ} {
+		if run.Signal == s.String() {
+			return true
+		}
+	}
+	return false
+}
+
+// owned reports whether a file is this user's.
+func owned(st os.FileInfo) bool {
+	s, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int64(s.Uid) == int64(os.Geteuid())
+}
+
+// take locks a file for as long as this process lives, and reports whether it could.
+func take(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }

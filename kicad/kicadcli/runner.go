@@ -42,10 +42,12 @@ type Options struct {
 // A Runner runs kicad-cli. It is safe for concurrent use. Close it to remove its folders.
 type Runner struct {
 	path    string
-	home    string // the private folder
+	home    string   // the private folder
+	owner   *os.File // locked while this process lives, see sweep
 	limit   time.Duration
 	slots   chan struct{}
 	version func(context.Context) (Version, error)
+	faults  faults
 }
 
 // New finds kicad-cli and makes the private folders. The error is an [*Error] of kind NotFound or Environment.
@@ -58,14 +60,20 @@ func New(opts Options) (*Runner, error) {
 	if err != nil {
 		return nil, &Error{
 			Kind: NotFound, Err: err,
-			Detail: name + " is not installed; install KiCad 9 (KiCad 6 and older come without a kicad-cli) or name its kicad-cli",
+			Detail: name + " is not installed; install KiCad 8 or newer (6 and older come without a kicad-cli, and that of 7 cannot check) or name its kicad-cli",
 		}
 	}
-	home, err := os.MkdirTemp(opts.TempDir, "fiducial-kicad-")
+	temp := cmp.Or(opts.TempDir, os.TempDir())
+	sweep(temp, time.Now())
+	home, err := os.MkdirTemp(temp, prefix)
 	if err != nil {
 		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
 	}
-	r := &Runner{path: path, home: home, limit: opts.Limit, slots: make(chan struct{}, cmp.Or(opts.Parallel, runtime.NumCPU()))}
+	owner, err := own(home)
+	if err != nil {
+		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: errors.Join(err, os.RemoveAll(home))}
+	}
+	r := &Runner{path: path, home: home, owner: owner, limit: opts.Limit, slots: make(chan struct{}, cmp.Or(opts.Parallel, runtime.NumCPU()))}
 	r.version = r.once()
 	if err := r.seed(opts.Templates); err != nil {
 		return nil, &Error{Kind: Environment, Detail: "cannot set up kicad-cli's configuration", Err: errors.Join(err, r.Close())}
@@ -77,7 +85,7 @@ func New(opts Options) (*Runner, error) {
 func (r *Runner) Path() string { return r.path }
 
 // Close removes the private folders. No run may be going on.
-func (r *Runner) Close() error { return os.RemoveAll(r.home) }
+func (r *Runner) Close() error { return errors.Join(os.RemoveAll(r.home), r.owner.Close()) }
 
 // seed makes the folders that kicad-cli is told to live in. Without a sym-lib-table every stock symbol would be
 // reported as unknown: kicad-cli makes the footprints' table itself at its first start but not the symbols'.
@@ -146,8 +154,22 @@ var errLimit = errors.New("the time limit has passed")
 // maxOutput is how much of each output stream is kept.
 const maxOutput = 1 << 20
 
-// exec runs kicad-cli in a view and waits. The error is the end of the context, Timeout, or a failure to start.
+// exec runs kicad-cli in a view and waits. The error is the end of the context, Timeout, or a failure to start. What the
+// computer is to blame for is tried once more, unless it took its whole time, and noted as a fault.
 func (r *Runner) exec(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
+	run, err := r.attempt(ctx, v, limit, args...)
+	fault := run.fault(err, outputOf(args))
+	if fault != nil && fault.Kind != Timeout && ctx.Err() == nil {
+		run, err = r.attempt(ctx, v, limit, args...)
+		fault = run.fault(err, outputOf(args))
+	}
+	if ctx.Err() == nil {
+		r.faults.note(commandOf(args), fault)
+	}
+	return run, err
+}
+
+func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()

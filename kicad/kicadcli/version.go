@@ -43,7 +43,7 @@ func (r *Runner) askVersion(ctx context.Context) (Version, error) {
 		return v, run.fail(BadOutput, "this is no version of kicad-cli", nil)
 	}
 	if v.Major < 8 {
-		return v, run.fail(TooOld, "version "+v.Text+" cannot check designs; install KiCad 9", nil)
+		return v, run.fail(TooOld, "version "+v.Text+" cannot check designs; install KiCad 8 or newer", nil)
 	}
 	return v, nil
 }

@@ -94,16 +94,27 @@ func (r *Runner) open(in Input) (*view, error) {
 	}
 	top, err := os.MkdirTemp(filepath.Join(r.home, "views"), "")
 	if err != nil {
-		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
+		return nil, r.noRoom("cannot make a temporary folder", err)
 	}
 	v := &view{base: filepath.Join(top, "v"), root: root}
 	v.dir = filepath.Join(v.base, rel)
 	v.file = filepath.Join(v.dir, filepath.Base(file))
 	if err := v.fill(filepath.ToSlash(rel), in.Overlay); err != nil {
 		v.close()
-		return nil, &Error{Kind: Environment, Detail: "cannot make a view of " + dir, Err: err}
+		return nil, r.noRoom("cannot make a view of "+dir, err)
 	}
+	r.faults.note(viewFault, nil)
 	return v, nil
+}
+
+// viewFault is what a fault of the private folders is noted as.
+const viewFault = "view"
+
+// noRoom is a fault of the private folders, such as a full disk.
+func (r *Runner) noRoom(detail string, err error) error {
+	e := &Error{Kind: Environment, Detail: detail, Err: err}
+	r.faults.note(viewFault, e)
+	return e
 }
 
 // look refuses a file that kicad-cli could only fail on, or that is not the repository's.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kicadcli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A fault is the computer's and not the design's: kicad-cli cannot be started, was killed, took too long, or wrote
+// nothing. What it says of a design then says nothing about it.
+
+// faults are the commands that do not work, with the reason.
+type faults struct {
+	mu    sync.Mutex
+	known map[string]*Error
+}
+
+// note keeps a fault until the same command works again.
+func (f *faults) note(command string, fault *Error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case fault == nil:
+		delete(f.known, command)
+	case f.known == nil:
+		f.known = map[string]*Error{command: fault}
+	default:
+		f.known[command] = fault
+	}
+}
+
+// Fault is why kicad-cli did not work the last time, when that was the computer's doing and not the design's: it cannot
+// be started, was killed, took longer than its limit, or left no output, each but the limit twice in a row. nil means
+// that it works. A verdict that such a run led to, and an edit that it kept from being checked, say nothing about the
+// design.
+func (r *Runner) Fault() error {
+	r.faults.mu.Lock()
+	defer r.faults.mu.Unlock()
+	for _, command := range slices.Sorted(maps.Keys(r.faults.known)) {
+		return r.faults.known[command]
+	}
+	return nil
+}
+
+// Exit codes of a shell or a loader for what cannot be run, such as a kicad-cli whose shared libraries are missing.
+const (
+	notRunnable = 126
+	notFound    = 127
+)
+
+// fault tells what of a run is the computer's to answer for. err is what the attempt returned, out the file or folder
+// that the command should have written, "" for none.
+func (run Run) fault(err error, out string) *Error {
+	if err != nil {
+		e, _ := errors.AsType[*Error](err) // nil for the end of the context
+		return e
+	}
+	switch {
+	case run.Signal != "" && run.killed():
+		return run.fail(Crashed, "it was killed from outside (signal: "+run.Signal+"), as the system does when memory runs out", nil)
+	case run.ExitCode == notRunnable || run.ExitCode == notFound:
+		return run.fail(NotFound, fmt.Sprintf("it cannot be run (exit code %d); see fiducial doctor", run.ExitCode), nil)
+	case run.ExitCode == 0 && out != "":
+		if _, missing := os.Lstat(out); missing != nil {
+			return run.fail(NoReport, noOutput, nil)
+		}
+	}
+	return nil
+}
+
+// commandOf are the words of a command before its flags, for instance sch export netlist.
+func commandOf(args []string) string {
+	n := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	if n < 0 {
+		n = len(args)
+	}
+	return strings.Join(args[:n], " ")
+}
+
+// outputOf is what a command is told to write.
+func outputOf(args []string) string {
+	if i := slices.Index(args, "-o"); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
