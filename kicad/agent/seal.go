@@ -3,7 +3,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,17 +14,76 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/task"
 )
 
 // changelogName is the document that runs write an entry into (B-49).
 const changelogName = "CHANGELOG.md"
 
-// Seal writes the run's entry into the changelog in the docs folder, newest first.
-// A project without a docs folder gets none.
+// Seal writes the run's entry into the changelog in the docs folder, newest first; a
+// project without a docs folder gets none. And it notes what the run made of documents
+// that init generated, so that the next init takes no run's edit for a hand's.
 func (b *Bench) Seal(ctx context.Context, s *task.Session) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return errors.Join(b.sealChangelog(ctx, s), b.sealDocuments(ctx, s))
+}
+
+// sealDocuments notes in the config the documents that the run edited, which no hand
+// had changed before and none has since. Where the config itself is not as it is in
+// HEAD it is left alone: it could not be committed apart from the user's changes.
+func (b *Bench) sealDocuments(ctx context.Context, s *task.Session) error {
+	name := path.Join(b.project.Dir, docs.ConfigName)
+	if clean, err := s.Snapshot.AsCommitted(ctx, name); err != nil || !clean {
+		return err
+	}
+	files := project.Files(b.root)
+	was, err := s.Snapshot.File(ctx, name)
+	if err != nil {
+		return err
+	}
+	if now, err := project.Read(files, name, 0); err != nil || !bytes.Equal(now, was) {
+		return nil //nolint:nilerr // somebody else has changed it, or taken it away: it is left to them
+	}
+	c, err := docs.ReadConfig(files, b.project)
+	if err != nil {
+		return err
+	}
+	mine := c.Projects[b.project.Name]
+	edited := map[string][]byte{}
+	for page := range mine.Generated {
+		file := path.Join(c.Folder(b.project), page)
+		want, ours := b.written[file]
+		if !ours {
+			continue
+		}
+		now, err := project.Read(files, file, 0)
+		if err != nil || sha256.Sum256(now) != want {
+			continue // somebody else has changed it since
+		}
+		before, err := s.Snapshot.File(ctx, file)
+		if err == nil && mine.Knows(page, before) {
+			edited[page] = now
+		}
+	}
+	text := c.EditedBy(b.project.Name, edited)
+	if text == nil {
+		return nil
+	}
+	info, err := b.root.Lstat(filepath.FromSlash(name))
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	if err := b.writeWhole(filepath.FromSlash(name), text, info.Mode().Perm()); err != nil {
+		return pathError(name, err)
+	}
+	s.Rules.Touch(name)
+	return nil
+}
+
+func (b *Bench) sealChangelog(ctx context.Context, s *task.Session) error {
 	touched := s.Rules.Touched()
 	if b.project.Docs == "" || len(touched) == 0 {
 		s.Rules.MeetKind(obligeChangelog)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -33,6 +34,40 @@ type ProjectConfig struct {
 	Docs string `json:"docs"`
 	// Generated maps the documents that init made, by their names in Docs, to "sha256:" and the hash of their bytes.
 	Generated map[string]string `json:"generated"`
+	// Edited maps those of them that a run of the agent has edited since to the hash of what it left. Nobody edited such a
+	// document by hand: init repairs it by the design, and keeps what the run wrote.
+	Edited map[string]string `json:"edited,omitempty"`
+}
+
+// Knows reports whether a document's bytes are as init made them, or as a run left them: no hand has changed them since.
+func (p ProjectConfig) Knows(name string, src []byte) bool {
+	sum := Hash(src)
+	return p.Generated[name] == sum || p.Edited[name] == sum
+}
+
+// EditedBy notes in a project's config what a run made of documents, by their names in Docs. A document that init did not
+// make, or that a hand had changed before the run, is for the caller to leave out. It returns the bytes of the config's
+// file, nil where nothing is to be noted.
+func (c Config) EditedBy(proj string, documents map[string][]byte) []byte {
+	mine := c.Projects[proj]
+	edited := maps.Clone(mine.Edited)
+	changed := false
+	for name, src := range documents {
+		if mine.Generated[name] == "" || mine.Knows(name, src) {
+			continue
+		}
+		if edited == nil {
+			edited = map[string]string{}
+		}
+		edited[name], changed = Hash(src), true
+	}
+	if !changed {
+		return nil
+	}
+	next := Config{Projects: maps.Clone(c.Projects)}
+	mine.Edited = edited
+	next.Projects[proj] = mine
+	return next.bytes()
 }
 
 // ReadConfig reads a project's config. A missing one is the zero Config and no error.
@@ -92,11 +127,14 @@ func defaultDocs(proj *project.Project) string {
 	return "docs"
 }
 
-// Hash is the mark by which a config knows a document.
+// Hash is the mark by which a config knows a document. Windows line ends count as plain ones, for git may put them in when
+// it checks a document out (core.autocrlf).
 func Hash(src []byte) string {
-	sum := sha256.Sum256(src)
+	sum := sha256.Sum256(plainEnds(src))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
+
+func plainEnds(src []byte) []byte { return bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n")) }
 
 // maxDocument is how large a document may be; a larger one holds no tables by hand.
 const maxDocument = 5 << 20

@@ -30,18 +30,20 @@ type Page struct {
 	Text string
 	// Own tells that the page belongs to people once it is there: it is never made anew.
 	Own bool
+
+	design *Design // by which a page is repaired that a run has edited; nil for a page that Generate did not make
 }
 
 // Generate makes the documents of a design. The same design gives the same bytes. board is nil where there is none.
 func Generate(name string, d *Design, board *pcb.Board) []Page {
 	return []Page{
-		{SpecName, spec(name), true},
-		{BOMName, d.bomPage(name), false},
-		{PinoutName, d.pinoutPage(name), false},
-		{SubsystemsName, d.subsystemsPage(name), false},
-		{LayoutName, layoutPage(name, board), false},
-		{DecisionsName, "# " + name + ": decisions\n\nOne line a decision, the newest last; lines are never changed.\n\n", true},
-		{ChangelogName, "# Changelog\n\n", true},
+		{SpecName, spec(name), true, d},
+		{BOMName, d.bomPage(name), false, d},
+		{PinoutName, d.pinoutPage(name), false, d},
+		{SubsystemsName, d.subsystemsPage(name), false, d},
+		{LayoutName, layoutPage(name, board), false, d},
+		{DecisionsName, "# " + name + ": decisions\n\nOne line a decision, the newest last; lines are never changed.\n\n", true, d},
+		{ChangelogName, "# Changelog\n\n", true, d},
 	}
 }
 

@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/project"
+	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 )
 
 // A State says what init does with a file.
@@ -21,7 +23,8 @@ type State string
 const (
 	Make      State = "make"      // it is not there
 	Remake    State = "remake"    // it is as it was made, and the design has changed since
-	Unchanged State = "unchanged" // it is as it would be made
+	Mend      State = "mend"      // a run has edited it, and the design has changed since: repaired, and what the run wrote stays
+	Unchanged State = "unchanged" // it is as it would be made, or as a run left it and in line with the design
 	Keep      State = "keep"      // it belongs to people: a specification, or a document that is only added to
 	Kept      State = "kept"      // it was changed by hand, and is kept on request
 	Changed   State = "changed"   // it was changed by hand, or is not ours: refused
@@ -36,7 +39,9 @@ type Step struct {
 }
 
 // Writes reports whether the step writes its file.
-func (s Step) Writes() bool { return s.State == Make || s.State == Remake || s.State == Overwrite }
+func (s Step) Writes() bool {
+	return s.State == Make || s.State == Remake || s.State == Mend || s.State == Overwrite
+}
 
 // InitOptions say what becomes of documents that were changed by hand. With neither they are refused.
 type InitOptions struct {
@@ -68,7 +73,7 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 			mine.Docs = defaultDocs(proj)
 		}
 	}
-	hashes := map[string]string{}
+	next := ProjectConfig{Docs: mine.Docs, Generated: map[string]string{}}
 	var steps []Step
 	var refused ChangedError
 	for _, p := range pages {
@@ -77,30 +82,36 @@ func PlanInit(fsys fs.FS, proj *project.Project, c Config, pages []Page, opts In
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("docs: %w", err)
 		}
-		was := mine.Generated[p.Name]
-		s.State = stateOf(p, have, err == nil, was, opts)
+		if lineEnd(have) == "\r\n" {
+			s.Text = bytes.ReplaceAll(s.Text, []byte("\n"), []byte("\r\n"))
+		}
+		s.State = mine.stateOf(p, have, err == nil, opts)
 		switch {
 		case p.Own:
-		case s.State == Kept:
-			if was != "" {
-				hashes[p.Name] = was
+		case s.State == Mend:
+			if s, err = mend(s, p, have); err != nil {
+				return nil, err
 			}
+			next.keep(mine, p.Name)
+			next.edited(p.Name, s.Text)
+		case s.State == Kept:
+			next.keep(mine, p.Name)
 		case s.State == Changed:
 			refused.Files = append(refused.Files, s.File)
 		default:
-			hashes[p.Name] = Hash(s.Text)
+			next.Generated[p.Name] = Hash(s.Text)
 		}
 		steps = append(steps, s)
 	}
 	if len(refused.Files) > 0 {
 		return steps, &refused
 	}
-	next := Config{Projects: map[string]ProjectConfig{}}
-	maps.Copy(next.Projects, c.Projects)
-	next.Projects[proj.Name] = ProjectConfig{Docs: mine.Docs, Generated: hashes}
-	s := Step{File: path.Join(proj.Dir, ConfigName), Text: next.bytes(), State: Make}
+	all := Config{Projects: map[string]ProjectConfig{}}
+	maps.Copy(all.Projects, c.Projects)
+	all.Projects[proj.Name] = next
+	s := Step{File: path.Join(proj.Dir, ConfigName), Text: all.bytes(), State: Make}
 	if have, err := project.Read(fsys, s.File, maxDocument); err == nil {
-		if s.State = Remake; string(have) == string(s.Text) || known && !slices.ContainsFunc(steps, Step.Writes) && sameNames(mine.Generated, hashes) {
+		if s.State = Remake; string(have) == string(s.Text) || known && !slices.ContainsFunc(steps, Step.Writes) && sameNames(mine.Generated, next.Generated) {
 			s.State = Unchanged
 		}
 	}
@@ -113,16 +124,58 @@ func sameNames(was, now map[string]string) bool {
 	return slices.Equal(slices.Sorted(maps.Keys(was)), slices.Sorted(maps.Keys(now)))
 }
 
-func stateOf(p Page, have []byte, there bool, was string, opts InitOptions) State {
+// keep takes over what another config says of a document.
+func (p *ProjectConfig) keep(from ProjectConfig, name string) {
+	if was := from.Generated[name]; was != "" {
+		p.Generated[name] = was
+	}
+	if was := from.Edited[name]; was != "" {
+		p.editedAs(name, was)
+	}
+}
+
+func (p *ProjectConfig) edited(name string, src []byte) { p.editedAs(name, Hash(src)) }
+
+func (p *ProjectConfig) editedAs(name, sum string) {
+	if p.Edited == nil {
+		p.Edited = map[string]string{}
+	}
+	p.Edited[name] = sum
+}
+
+// mend is the step for a document that a run has edited: it is repaired by the design, as fix_docs would, and nothing
+// else of it changes.
+func mend(s Step, p Page, have []byte) (Step, error) {
+	s.Text, s.State = have, Unchanged
+	if p.design == nil {
+		return s, nil
+	}
+	doc, err := ReadDocument(s.File, have)
+	if err != nil {
+		return s, fmt.Errorf("docs: %w", err)
+	}
+	text, err := sexpr.Apply(have, Fix(p.design, doc))
+	if err != nil {
+		return s, fmt.Errorf("docs: %s cannot be repaired: %w", s.File, err)
+	}
+	if string(text) != string(have) {
+		s.Text, s.State = text, Mend
+	}
+	return s, nil
+}
+
+func (p ProjectConfig) stateOf(page Page, have []byte, there bool, opts InitOptions) State {
 	switch {
 	case !there:
 		return Make
-	case p.Own:
+	case page.Own:
 		return Keep
-	case string(have) == p.Text:
+	case string(plainEnds(have)) == page.Text:
 		return Unchanged
-	case was != "" && Hash(have) == was:
+	case p.Generated[page.Name] == Hash(have):
 		return Remake
+	case p.Edited[page.Name] == Hash(have) && !opts.Force:
+		return Mend
 	case opts.Keep:
 		return Kept
 	case opts.Force:
