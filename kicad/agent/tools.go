@@ -36,6 +36,9 @@ const (
 	toolDecide    = "record_decision"
 	toolFind      = "symbol_search"
 	toolLibPins   = "symbol_pins"
+	toolLimits    = "check_constraints"
+	toolFindPads  = "footprint_search"
+	toolPads      = "footprint_pads"
 )
 
 // tools are all of the bench's, without finish.
@@ -64,6 +67,9 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolDecide, "Appends a decision to DECISIONS.md.", b.recordDecision, writing),
 		add(toolFind, "Searches the installed symbol libraries, and the project's own, by words. Each match is LIBRARY:NAME with its description.", b.symbolSearch, reading),
 		add(toolLibPins, "Lists the pins of a library symbol: number, name, electrical type, unit.", b.symbolPins, reading),
+		add(toolLimits, "Holds the limits of the constraints (sums, ranges, pins, nets) against the design, with the figures. One that held at the start must hold at the end.", b.checkConstraints, reading),
+		add(toolFindPads, "Searches the installed footprint libraries, and the project's own, by name. Each match is LIBRARY:NAME.", b.footprintSearch, reading),
+		add(toolPads, "Lists the pads of a library footprint, or names similar footprints when there is none of that name.", b.footprintPads, reading),
 	)
 }
 
