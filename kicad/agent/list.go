@@ -25,9 +25,10 @@ func (b *Bench) listSymbols(_ context.Context, in listInput) (tool.Output, error
 	if err != nil {
 		return notYet(err)
 	}
+	variables := b.variables()
 	var lines []string
 	for _, p := range d.Parts() {
-		line := fmt.Sprintf("%s | %s | %s | %s%s | %s", p.Ref, orTilde(p.Value), orTilde(p.Footprint), p.LibID, flags(p), places(p))
+		line := fmt.Sprintf("%s | %s | %s | %s%s | %s", orTilde(p.Ref), shown(p, p.Value, variables), shown(p, p.Footprint, variables), p.LibID, flags(p), places(p))
 		if strings.Contains(line, in.Filter) {
 			lines = append(lines, line)
 		}
@@ -38,6 +39,30 @@ func (b *Bench) listSymbols(_ context.Context, in listInput) (tool.Output, error
 	}
 	return tool.Output{Summary: strings.Join(sum, "\n"), Content: strings.Join(lines, "\n")}, nil
 }
+
+// variables are the project's text variables.
+func (b *Bench) variables() map[string]string {
+	if b.project.Pro == "" {
+		return nil
+	}
+	data, err := b.read(b.project.Pro)
+	if err != nil {
+		return nil // KiCad goes without them
+	}
+	return sch.TextVariables(data)
+}
+
+// shown is a field in one line: with its text variables put in, and as it is written where that differs.
+func shown(p sch.Part, text string, variables map[string]string) string {
+	s := orTilde(breaks.Replace(p.Resolve(text, variables)))
+	if strings.Contains(text, "${") {
+		s += " (written " + breaks.Replace(text) + ")"
+	}
+	return s
+}
+
+// breaks shows what would end a line.
+var breaks = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
 func orTilde(s string) string {
 	if s == "" {

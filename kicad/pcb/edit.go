@@ -35,13 +35,15 @@ type EditError struct {
 func (e *EditError) Error() string { return "pcb: " + e.Detail }
 
 func (b *Board) whole() error {
-	if b.Valid() {
-		return nil
+	for _, e := range b.Errors {
+		if e.Kind != sexpr.NUL && e.Kind != sexpr.InvalidUTF8 { // after those every place is known still
+			return &EditError{Broken, b.Name + " has errors: " + e.Error()}
+		}
 	}
-	if len(b.Errors) > 0 {
-		return &EditError{Broken, b.Name + " has errors: " + b.Errors[0].Error()}
+	if !b.Doc.Root().Is("kicad_pcb") {
+		return &EditError{Broken, b.Name + " is no board"}
 	}
-	return &EditError{Broken, b.Name + " is no board"}
+	return nil
 }
 
 // Has reports whether the board has a net of that name, as KiCad writes it.

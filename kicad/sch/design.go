@@ -10,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 )
 
 // A Design is the tree of sheets below a root schematic.
@@ -20,8 +22,9 @@ type Design struct {
 	// Problems are what is wrong with the tree and its references, which kicad-cli passes over in silence.
 	Problems []Problem
 
-	uses map[string]Use // of a KiCad 6 root's symbol_instances, by path
-	seen map[Problem]bool
+	uses    map[string]Use      // of a KiCad 6 root's symbol_instances, by path
+	aliases map[string][]string // of buses, with their members
+	seen    map[Problem]bool
 	// targets are the files of the sheet symbols.
 	targets map[*Sheet]*File
 }
@@ -51,6 +54,7 @@ const (
 	NotAnnotated      ProblemKind = "not-annotated"       // a reference such as R?
 	ReferenceMismatch ProblemKind = "reference-mismatch"  // the property differs from the instances, which win
 	MissingLibSymbol  ProblemKind = "symbol-not-cached"   // the file carries no library symbol for it
+	DamagedText       ProblemKind = "damaged-text"        // a byte that is not UTF-8, or a NUL byte
 )
 
 // A Problem is one thing wrong.
@@ -80,7 +84,7 @@ var ErrNotSchematic = errors.New("sch: not a KiCad 6 or newer schematic")
 
 // LoadWith is [Load] with a function that reads a file by its slash-separated name.
 func LoadWith(read func(name string) ([]byte, error), root string) (*Design, error) {
-	d := &Design{Root: path.Clean(root), Files: map[string]*File{}, uses: map[string]Use{}, seen: map[Problem]bool{}, targets: map[*Sheet]*File{}}
+	d := &Design{Root: path.Clean(root), Files: map[string]*File{}, uses: map[string]Use{}, aliases: map[string][]string{}, seen: map[Problem]bool{}, targets: map[*Sheet]*File{}}
 	src, err := read(d.Root)
 	if err != nil {
 		return nil, fmt.Errorf("sch: %w", err)
@@ -96,6 +100,9 @@ func LoadWith(read func(name string) ([]byte, error), root string) (*Design, err
 	}
 	top := &Instance{Path: "/" + f.UUID, Name: "/", File: f}
 	d.descend(top, read, []string{d.Root})
+	for _, f := range d.Files {
+		d.readAliases(f)
+	}
 	d.checkFiles()
 	d.checkReferences()
 	return d, nil
@@ -169,7 +176,11 @@ func (d *Design) checkFiles() {
 	for _, name := range d.FileNames() {
 		f := d.Files[name]
 		for _, e := range f.Errors {
-			d.problem(UnreadableSheet, name, e.Line, "%s", e.Error())
+			kind := UnreadableSheet
+			if e.Kind == sexpr.NUL || e.Kind == sexpr.InvalidUTF8 {
+				kind = DamagedText
+			}
+			d.problem(kind, name, e.Line, "%s", e.Error())
 		}
 		for _, s := range f.Symbols {
 			if _, ok := s.Lib(); !ok {

@@ -5,6 +5,7 @@ package sch
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 )
@@ -15,8 +16,10 @@ import (
 // that text already. The error is an [*EditError]: NoSuchPart, Ambiguous, BadName or Broken.
 func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 	switch {
-	case name == "":
+	case strings.TrimSpace(name) == "":
 		return nil, &EditError{Kind: BadName, Detail: "a field needs a name"}
+	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl):
+		return nil, &EditError{Kind: BadName, Detail: fmt.Sprintf("%q is no name for a field: it begins or ends with white space, or holds a control character", name)}
 	case name == "Reference":
 		return nil, &EditError{Kind: BadName, Detail: "a reference stands in several places; rename it instead"}
 	case strings.ContainsRune(value, '\uFFFD'):
@@ -24,6 +27,9 @@ func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 	}
 	part, err := d.Find(ref)
 	if err != nil {
+		return nil, err
+	}
+	if err := part.spelled(name); err != nil {
 		return nil, err
 	}
 	var edits []sexpr.Edit
@@ -34,7 +40,7 @@ func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 		}
 		done[u.Symbol] = true
 		if !u.Symbol.File.Valid() {
-			return nil, &EditError{Kind: Broken, Detail: "the file " + u.Symbol.File.Name + " has errors: " + u.Symbol.File.Errors[0].Error()}
+			return nil, &EditError{Kind: Broken, Detail: "the file " + u.Symbol.File.Name + " has errors: " + u.Symbol.File.flaw().Error()}
 		}
 		if len(u.Symbol.Properties) == 0 {
 			return nil, &EditError{Kind: Broken, Detail: "the symbol of " + ref + " has no field at all to put another one behind"}
@@ -48,6 +54,21 @@ func (d *Design) SetProperty(ref, name, value string) ([]sexpr.Edit, error) {
 		}
 	}
 	return edits, nil
+}
+
+// spelled refuses a name that differs from that of a field in its letters' case alone: a second one would be added.
+func (p Part) spelled(name string) error {
+	for _, u := range p.Units {
+		if _, exact := u.Symbol.Property(name); exact {
+			continue
+		}
+		for _, have := range u.Symbol.Properties {
+			if strings.EqualFold(have.Name, name) {
+				return &EditError{Kind: BadName, Detail: fmt.Sprintf("%s has no field %q; it has one called %q", p.Ref, name, have.Name), Candidates: []string{have.Name}}
+			}
+		}
+	}
+	return nil
 }
 
 // set makes the edit of one symbol, which has a property at least.
@@ -109,7 +130,7 @@ func (d *Design) SetFlag(ref, flag string, on bool) ([]sexpr.Edit, error) {
 		}
 		done[s] = true
 		if !s.File.Valid() {
-			return nil, &EditError{Kind: Broken, Detail: "the file " + s.File.Name + " has errors: " + s.File.Errors[0].Error()}
+			return nil, &EditError{Kind: Broken, Detail: "the file " + s.File.Name + " has errors: " + s.File.flaw().Error()}
 		}
 		list := s.Node.Get(flag)
 		if list.OK() {

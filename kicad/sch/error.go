@@ -20,6 +20,7 @@ const (
 	BadName                             // the new name cannot be written or makes no sense
 	HiddenPin                           // a part is on the net by a hidden power pin, which a rename would leave behind
 	Broken                              // a file of the tree has errors, so that not every place is known
+	BusMember                           // the net is a member of a bus, from which a rename would part it
 )
 
 // An EditError is a refused edit. Nothing was changed.

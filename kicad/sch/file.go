@@ -147,8 +147,19 @@ func Read(name string, src []byte) *File {
 	return f
 }
 
-// Valid reports whether the file is a schematic without an error in its text.
-func (f *File) Valid() bool { return len(f.Errors) == 0 && f.Doc.Root().Is("kicad_sch") }
+// Valid reports whether the file is a schematic without an error in its text that would hide a part of it.
+func (f *File) Valid() bool { return f.flaw() == nil && f.Doc.Root().Is("kicad_sch") }
+
+// flaw is the first error for which not every place in the file is known. A NUL byte and one that is not UTF-8 are none:
+// KiCad takes the first for white space, and the string that holds the second for an empty one.
+func (f *File) flaw() *sexpr.Error {
+	for _, e := range f.Errors {
+		if e.Kind != sexpr.NUL && e.Kind != sexpr.InvalidUTF8 {
+			return e
+		}
+	}
+	return nil
+}
 
 // Counts counts the items of the sheet by their tag, for instance symbol, wire, label.
 func (f *File) Counts() map[string]int {

@@ -173,7 +173,11 @@ func (d *Design) Find(ref string) (Part, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Part{}, &EditError{Kind: NoSuchPart, Detail: fmt.Sprintf("there is no part %q", ref), Candidates: d.similar(ref)}
+		detail := fmt.Sprintf("there is no part %q", ref)
+		if virtual(ref) {
+			detail = fmt.Sprintf("%q is no part but a power symbol or a drawing; the value of a power symbol is the name of its net, which a rename of the net changes", ref)
+		}
+		return Part{}, &EditError{Kind: NoSuchPart, Detail: detail, Candidates: d.similar(ref)}
 	}
 	e := &EditError{Kind: Ambiguous, Detail: fmt.Sprintf("%d parts are called %s; annotate the schematic first", len(found), ref)}
 	for _, p := range found {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
@@ -17,8 +18,8 @@ import (
 // ProjectNets follows a rename into the project file (.kicad_pro), which puts nets into net classes and colours them
 // by name: netclass_assignments, netclass_patterns and net_colors of net_settings. Without that a renamed net silently
 // falls back to the default class, with its track widths and clearances. names maps KiCad's old names to the new ones,
-// best as two netlists tell them. Patterns with wildcards are left alone; those that match an old name and not the
-// new one are returned as lost.
+// best as two netlists tell them. Patterns that cover more than a name are left alone; those that match an
+// old name and not the new one are returned as lost.
 func ProjectNets(file string, src []byte, names map[string]string) (edits []sexpr.Edit, lost []string, err error) {
 	w := jsonWalk{src: src, dec: json.NewDecoder(bytes.NewReader(src))}
 	for {
@@ -34,15 +35,11 @@ func ProjectNets(file string, src []byte, names map[string]string) (edits []sexp
 			continue
 		}
 		if now, ok := names[text]; ok {
-			quoted, err := json.Marshal(now)
-			if err != nil {
-				return nil, nil, err
-			}
-			edits = append(edits, sexpr.Edit{File: file, Start: w.start, End: w.end, Old: string(src[w.start:w.end]), New: string(quoted)})
+			edits = append(edits, sexpr.Edit{File: file, Start: w.start, End: w.end, Old: string(src[w.start:w.end]), New: quoteJSON(now)})
 			continue
 		}
 		for was, now := range names {
-			if strings.ContainsAny(text, "*?") && matches(text, was) && !matches(text, now) {
+			if w.stack[1].key == "netclass_patterns" && matches(text, was) && !matches(text, now) {
 				lost = append(lost, text)
 				break
 			}
@@ -50,8 +47,21 @@ func ProjectNets(file string, src []byte, names map[string]string) (edits []sexp
 	}
 }
 
-// matches reports whether a pattern of KiCad, with * and ?, covers a name.
+// quoteJSON writes a string as KiCad does, with <, > and & as they are.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can always be encoded
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// matches reports whether a pattern of a net class covers a name. KiCad takes it for a pattern with * and ?, and for a
+// regular expression as well; either may fit the whole name (measured on 9.0.8).
 func matches(pattern, name string) bool {
+	if re, err := regexp.Compile("^(?:" + pattern + ")$"); err == nil && re.MatchString(name) {
+		return true
+	}
 	// path.Match stops at slashes, which are nothing special here
 	flat := strings.NewReplacer("/", "\x01", "[", `\[`, `\`, `\\`)
 	ok, err := path.Match(flat.Replace(pattern), strings.ReplaceAll(name, "/", "\x01"))

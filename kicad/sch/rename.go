@@ -30,7 +30,7 @@ type Rename struct {
 // RenameNet renames a net in every sheet: local, global and hierarchical labels, sheet pins and power symbols. The old
 // name is KiCad's (/A/OUT, GND), where {slash} equals / inside a label, or bare (OUT) when just one net, or a global
 // one, has it. The new name is bare or has the same path in front. The error is an [*EditError]: NoSuchNet,
-// Ambiguous, NetExists, HiddenPin, BadName or Broken.
+// Ambiguous, NetExists, HiddenPin, BusMember, BadName or Broken.
 func (d *Design) RenameNet(oldName, newName string, opts RenameOptions) (Rename, error) {
 	if err := d.whole(); err != nil {
 		return Rename{}, err
@@ -69,6 +69,12 @@ func (d *Design) RenameNet(oldName, newName string, opts RenameOptions) (Rename,
 			Detail: fmt.Sprintf("parts are on the net %q by a hidden power pin of that name, which a rename would leave behind", oldName),
 		}
 	}
+	if on := d.buses(r.Labels, groups[0].Name); len(on) > 0 {
+		return Rename{}, &EditError{
+			Kind: BusMember, Candidates: on,
+			Detail: fmt.Sprintf("the net %q is a member of a bus, which a rename of the net alone would part it from; change the bus's label and those of its members together, as text", oldName),
+		}
+	}
 	for _, l := range r.Labels {
 		if e, changed := sexpr.SetText(l.File.Name, l.Token, text); changed {
 			r.Edits = append(r.Edits, e)
@@ -84,7 +90,7 @@ func (d *Design) whole() error {
 		switch p.Kind {
 		case MissingSheet, UnreadableSheet, OutsideSheet, SheetCycle, TooManySheets:
 			e.Candidates = append(e.Candidates, p.String())
-		case DuplicateRef, NotAnnotated, ReferenceMismatch, MissingLibSymbol:
+		case DuplicateRef, NotAnnotated, ReferenceMismatch, MissingLibSymbol, DamagedText:
 		}
 	}
 	if len(e.Candidates) > 0 {
@@ -156,6 +162,23 @@ func (d *Design) noSuchNet(name string) error {
 		e.Detail += "; KiCad made that name up from a pin: add a label instead"
 		return e
 	}
+	for _, f := range d.Files {
+		for _, l := range f.Labels {
+			if strings.Contains(l.Text, "${") && !slices.Contains(e.Candidates, l.Text) {
+				e.Candidates = append(e.Candidates, l.Text)
+			}
+			for _, m := range d.members(l.Text) {
+				if m == Plain(name[strings.LastIndex(name, "/")+1:]) {
+					e.Detail += fmt.Sprintf("; it is a member of the bus %s", l.Text)
+				}
+			}
+		}
+	}
+	if len(e.Candidates) > 0 {
+		slices.Sort(e.Candidates)
+		e.Detail += "; a label with a text variable may, and is changed as text"
+		return e
+	}
 	want := strings.ToLower(Plain(name[strings.LastIndex(name, "/")+1:]))
 	for _, n := range d.Names() {
 		if low := strings.ToLower(n); want != "" && (strings.Contains(low, want) || strings.Contains(want, low)) && len(e.Candidates) < 10 {
@@ -183,8 +206,10 @@ func (d *Design) newText(name, sheet string) (string, error) {
 		return "", bad("it begins or ends with white space")
 	case strings.ContainsFunc(bare, func(r rune) bool { return r < ' ' || r == 0x7F || r == '\uFFFD' }):
 		return "", bad("it holds a control character")
-	case strings.ContainsAny(bare, "[]"):
+	case len(d.members(bare)) > 0 || strings.ContainsAny(bare, "[]"):
 		return "", bad("brackets make a label a bus")
+	case strings.Contains(bare, "${"):
+		return "", bad("KiCad would put a text variable in")
 	}
 	return strings.ReplaceAll(bare, "/", "{slash}"), nil
 }

@@ -5,9 +5,9 @@
 // It never writes a whole file: an edit is a replacement of a byte range ([Edit]), so that everything nobody
 // asked to change stays as KiCad wrote it. Every node therefore knows where it stands.
 //
-// The grammar is that of KiCad's own reader, as measured on kicad-cli 9.0.8: white space is any byte up to 0x20,
-// an unquoted word ends at white space or a bracket, a line whose first visible byte is # is a comment, a quoted
-// string may not span lines. https://dev-docs.kicad.org/en/file-formats/sexpr-intro/ describes the format.
+// The grammar is that of KiCad's own reader, as measured on kicad-cli 9.0.8: white space is a blank, a tab, a carriage
+// return, a line feed or a NUL, an unquoted word ends at white space or a bracket, a line whose first visible byte is #
+// is a comment, a quoted string may not span lines. https://dev-docs.kicad.org/en/file-formats/sexpr-intro/ describes the format.
 package sexpr
 
 import (

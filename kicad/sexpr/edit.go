@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // An Edit replaces the bytes Start up to End of a file by New. Start equal to End inserts.
@@ -24,7 +25,7 @@ func Replace(file string, n Node, text string) Edit {
 // SetText makes the edit that gives a word or string node another text. The new one is always quoted. It reports
 // false when the node holds that text already.
 func SetText(file string, n Node, text string) (Edit, bool) {
-	if n.Text() == text {
+	if n.Text() == text && utf8.Valid(n.Raw()) {
 		return Edit{}, false
 	}
 	return Replace(file, n, Quote(text)), true

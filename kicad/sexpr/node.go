@@ -5,6 +5,7 @@ package sexpr
 import (
 	"iter"
 	"strconv"
+	"unicode/utf8"
 )
 
 // A Kind tells nodes apart.
@@ -81,13 +82,18 @@ func (n Node) Raw() []byte {
 	return n.doc.src[n.Start():n.End()]
 }
 
-// Text is the word, or the decoded string; "" for a list and the zero Node.
+// Text is the word, or the decoded string; "" for a list and the zero Node. One that is not UTF-8 is "" as well: KiCad
+// reads it so.
 func (n Node) Text() string {
 	switch n.Kind() {
 	case String:
-		return Unquote(n.Raw())
+		if text := Unquote(n.Raw()); utf8.ValidString(text) {
+			return text
+		}
 	case Word:
-		return string(n.Raw())
+		if utf8.Valid(n.Raw()) {
+			return string(n.Raw())
+		}
 	case None, List:
 	}
 	return ""

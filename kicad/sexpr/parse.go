@@ -60,14 +60,9 @@ func (p *parser) fail(kind ErrorKind, offset int, format string, args ...any) {
 	p.errs = append(p.errs, &Error{Kind: kind, Offset: offset, Count: 1, Detail: fmt.Sprintf(format, args...)})
 }
 
-// class sorts bytes: 1 white space, 2 a bracket. NUL is white space to KiCad.
-var class = func() (c [256]uint8) {
-	for i := 0; i <= ' '; i++ {
-		c[i] = 1
-	}
-	c['('], c[')'] = 2, 2
-	return c
-}()
+// class sorts bytes: 1 white space, 2 a bracket. NUL is white space to KiCad; a form feed and other control characters
+// are parts of words.
+var class = [256]uint8{0: 1, '\t': 1, '\n': 1, '\r': 1, ' ': 1, '(': 2, ')': 2}
 
 func (p *parser) scan(i int) {
 	src := p.doc.src

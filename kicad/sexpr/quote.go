@@ -15,9 +15,9 @@ func Quote(s string) string {
 	return `"` + quoter.Replace(s) + `"`
 }
 
-// Unquote decodes a string token with its quotes, as KiCad's reader does: \n \r \t \a \b \f \v, up to two
-// hexadecimal digits behind \x, up to three octal digits, and any other escaped byte stands for itself. A missing
-// closing quote is no error here.
+// Unquote decodes a string token with its quotes, as KiCad's reader does (measured on 9.0.8): \n \r \t \a \b \f \v, up to
+// two hexadecimal digits behind \x, up to three octal digits, the quote and the backslash; in front of any other byte
+// the backslash stays. A missing closing quote is no error here.
 func Unquote(raw []byte) string {
 	raw = bytes.TrimPrefix(raw, []byte{'"'})
 	if bytes.IndexByte(raw, '\\') < 0 {
@@ -34,15 +34,19 @@ func Unquote(raw []byte) string {
 			continue
 		}
 		i++
-		var n int
-		c, n = escape(raw[i:])
+		c, n := escape(raw[i:])
+		if n == 0 {
+			out = append(out, '\\')
+			i--
+			continue
+		}
 		out = append(out, c)
 		i += n - 1
 	}
 	return string(out)
 }
 
-// escape decodes what follows a backslash, and says how many bytes that took.
+// escape decodes what follows a backslash, and says how many bytes that took: none when it is no escape.
 func escape(raw []byte) (c byte, size int) {
 	if i := strings.IndexByte("nrtabfv", raw[0]); i >= 0 {
 		return "\n\r\t\a\b\f\v"[i], 1
@@ -52,6 +56,9 @@ func escape(raw []byte) (c byte, size int) {
 	}
 	if raw[0] >= '0' && raw[0] <= '7' {
 		return digits(raw, 0, 8, 3)
+	}
+	if raw[0] != '"' && raw[0] != '\\' {
+		return 0, 0
 	}
 	return raw[0], 1
 }

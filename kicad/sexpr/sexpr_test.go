@@ -160,6 +160,26 @@ func TestParse_DeepNesting(t *testing.T) {
 	}
 }
 
+// KiCad's white space is blank, tab, carriage return, line feed and NUL: a form feed belongs to the word it stands in.
+func TestParse_ControlCharacters(t *testing.T) {
+	d, err := sexpr.Parse([]byte("(a\f b\vc \x01 \"\xb1\" \"\\xb1\" \xb1)"))
+	if e := (*sexpr.Error)(nil); !errors.As(err, &e) || e.Kind != sexpr.InvalidUTF8 {
+		t.Fatalf("%v, want invalid UTF-8", err)
+	}
+	if d != nil {
+		t.Fatal("a document in spite of the error")
+	}
+	d, _ = sexpr.ParseTolerant([]byte("(a\f b\vc \x01 \"\xb1\" \"\\xb1\" \xb1)"))
+	var words []string
+	for c := range d.Root().All() {
+		words = append(words, c.Text())
+	}
+	// KiCad reads a string that is not UTF-8 as empty.
+	if want := []string{"a\f", "b\vc", "\x01", "", "", ""}; !slices.Equal(words, want) {
+		t.Errorf("%q, want %q", words, want)
+	}
+}
+
 func TestQuote(t *testing.T) {
 	for in, want := range map[string]string{
 		`A"B\C`: `"A\"B\\C"`, "": `""`, "a\nb": `"a\nb"`, "a\r\nb": `"a\rb"`, "Ω (x) #1\t~": "\"Ω (x) #1\t~\"",
@@ -169,7 +189,8 @@ func TestQuote(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		`"\x41\x4g\101\08\t\q\\n"`: "A\x04gA\x008\tq\\n", `"\xzz"`: "xzz", `"open`: "open", `"a\"`: `a"`,
+		`"\x41\x4g\101\08\t\q\\n"`: "A\x04gA\x008\t\\q\\n", `"\xzz"`: "xzz", `"\8\/\'\ \"`: `\8\/\'\ "`,
+		`"a\u0041\e"`: `a\u0041\e`, `"\1012\v\f"`: "A2\v\f", `"open`: "open", `"a\"`: `a"`,
 	} {
 		if got := sexpr.Unquote([]byte(in)); got != want {
 			t.Errorf("Unquote(%s) = %q, want %q", in, got, want)

@@ -4,6 +4,7 @@
 package kicadtest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,6 +51,8 @@ type Sheet struct {
 	Root    string // UUID
 	Project string // name in instances
 	Path    string // of the instance that symbols name when they are given no other, "/"+Root when empty
+	Version int    // format stamp, 20250114 when zero
+	Extra   string // further symbols of lib_symbols
 	next    int
 	items   strings.Builder
 }
@@ -139,8 +142,8 @@ func (s *Sheet) Child(name, file string, x, y float64, pins ...string) string {
 
 // String is the file.
 func (s *Sheet) String() string {
-	return fmt.Sprintf("(kicad_sch\n\t(version 20250114)\n\t(generator \"eeschema\")\n\t(generator_version \"9.0\")\n\t(uuid %q)\n\t(paper \"A4\")\n%s%s"+
-		"\t(sheet_instances\n\t\t(path \"/\"\n\t\t\t(page \"1\")\n\t\t)\n\t)\n\t(embedded_fonts no)\n)\n", s.Root, library, s.items.String())
+	return fmt.Sprintf("(kicad_sch\n\t(version %d)\n\t(generator \"eeschema\")\n\t(generator_version \"9.0\")\n\t(uuid %q)\n\t(paper \"A4\")\n%s%s\t)\n%s"+
+		"\t(sheet_instances\n\t\t(path \"/\"\n\t\t\t(page \"1\")\n\t\t)\n\t)\n\t(embedded_fonts no)\n)\n", cmp.Or(s.Version, 20250114), s.Root, library, s.Extra, s.items.String())
 }
 
 const library = `	(lib_symbols
@@ -181,7 +184,6 @@ const library = `	(lib_symbols
 				(pin passive line (at 0 -3.81 90) (length 2.54) (name "D" (effects (font (size 1.27 1.27)))) (number "4" (effects (font (size 1.27 1.27)))))
 			)
 		)
-	)
 `
 
 // Board is a board with R1 and R2 in series, routed: VCC to R1.1, /OUT between them, GND at R2.2.
