@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -245,7 +246,7 @@ type stepExpectation struct {
 	StopReason   words             `json:"stop_reason"`
 	FinalText    *string           `json:"final_text"`
 	FinalTextLen *int              `json:"final_text_len"`
-	FinalTextNot []string          `json:"final_text_not"`
+	FinalTextNot words             `json:"final_text_not"`
 	TextStream   *string           `json:"text_stream"`
 	Reasoning    *string           `json:"reasoning_text"`
 	Usage        *usageExpect      `json:"usage"`
@@ -267,7 +268,7 @@ type errorExpect struct {
 	Class           words  `json:"class"`
 	Retryable       *bool  `json:"retryable"`
 	HTTPStatus      *int   `json:"http_status"`
-	MessageContains string `json:"message_contains"`
+	MessageContains words  `json:"message_contains"`
 	RetryAfterMS    *int64 `json:"retry_after_ms"`
 }
 
@@ -369,7 +370,13 @@ func (w *which) UnmarshalJSON(data []byte) error {
 func strict(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	return dec.Decode(into)
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if dec.More() {
+		return errors.New("there is more behind the JSON value")
+	}
+	return nil
 }
 
 // readCase reads a file and refuses what the runner does not know.
@@ -410,6 +417,8 @@ func (c *wireCase) validate() error {
 	errs := []error{
 		known("provider", c.Provider.Kind, "anthropic", "openai-chat", "openai-responses", "gemini", "engine"),
 		known("wire", c.Provider.format(), "anthropic", "openai-chat", "openai-responses", "gemini"),
+		known("flavor", cmp.Or(c.Provider.Flavor, "openai"), strings.Fields(`openai azure generic ollama vllm llamacpp lmstudio openrouter groq
+			deepseek mistral dashscope`)...),
 		known("compaction", c.Run.Limits.Compaction, "", "off"),
 	}
 	for _, tag := range c.Requires {
@@ -432,10 +441,8 @@ func (c *wireCase) validate() error {
 	if len(c.Expect.Steps) > drives {
 		errs = append(errs, fmt.Errorf("%d steps are expected of %d", len(c.Expect.Steps), drives))
 	}
-	for _, r := range c.Replies {
-		if r.Cut != nil {
-			errs = append(errs, known("cut", r.Cut.How, "end", "eof", "rst"))
-		}
+	for i, r := range c.Replies {
+		errs = append(errs, r.validate(i == len(c.Replies)-1))
 	}
 	for _, s := range c.Expect.Steps {
 		errs = append(errs, s.validate())
@@ -448,6 +455,29 @@ func (c *wireCase) validate() error {
 			errs = append(errs, fmt.Errorf("unknown invariant %q", i.Name))
 		}
 		errs = append(errs, known("level", i.Level, "", "must", "should"))
+	}
+	return errors.Join(errs...)
+}
+
+func (r reply) validate(last bool) error {
+	bodies := 0
+	for _, there := range []bool{r.Body != nil, r.BodyBase64 != nil, r.BodyParts != nil} {
+		if there {
+			bodies++
+		}
+	}
+	var errs []error
+	if bodies > 1 {
+		errs = append(errs, errors.New("a reply has more than one body"))
+	}
+	if r.Cut != nil && r.Stall != nil {
+		errs = append(errs, errors.New("a reply is cut and stalls"))
+	}
+	if r.RepeatForever && !last {
+		errs = append(errs, errors.New("only the last reply can repeat for ever"))
+	}
+	if r.Cut != nil {
+		errs = append(errs, known("cut", r.Cut.How, "end", "eof", "rst"))
 	}
 	return errors.Join(errs...)
 }
@@ -513,11 +543,10 @@ func (a assertion) validate() error {
 var (
 	features = map[string]struct{}{
 		"history-import": {}, "durable-store": {}, "file-store": {}, "steering": {}, "loop-guard": {},
-		"budget": {}, "prompt-cache": {}, "idle-timeout": {}, "output-cap": {},
+		"budget": {}, "prompt-cache": {}, "idle-timeout": {}, "output-cap": {}, "server-tools": {},
 	}
 	missing = map[string]string{
-		"exec-tool":    "the engine ships no tool that starts processes",
-		"server-tools": "tools that a provider runs by itself are not built",
+		"exec-tool": "the engine ships no tool that starts processes",
 	}
 )
 
@@ -529,10 +558,7 @@ func (c *wireCase) lacks() string {
 		}
 	}
 	for _, tl := range c.Run.Tools {
-		switch {
-		case tl.ServerTool != nil:
-			return "server-tools: " + missing["server-tools"]
-		case tl.Behavior.Exec != nil:
+		if tl.Behavior.Exec != nil {
 			return "exec-tool: " + missing["exec-tool"]
 		}
 	}

@@ -288,6 +288,11 @@ func TestUnknownWordsAreRefused(t *testing.T) {
 		{`"anthropic"`, `"cohere"`},
 		{`"replies":[]`, `"replies":[{"status":200,"bodi":"x"}]`},
 		{`"replies":[]`, `"replies":[{"status":200,"cut":{"how":"bite"}}]`},
+		{`"replies":[]`, `"replies":[{"body":"a","body_base64":"YQ=="}]`},
+		{`"replies":[]`, `"replies":[{"cut":{"how":"eof"},"stall":{"keepalive":":"}}]`},
+		{`"replies":[]`, `"replies":[{"repeat_forever":true},{}]`},
+		{`"model":"m"`, `"model":"m","flavor":"vanilla"`},
+		{`"expect":{}}`, `"expect":{}} {}`},
 		{`"do":"start"`, `"do":"begin"`},
 		{`"do":"start"`, `"do":"store","op":"burn"`},
 		{`"input":"a"`, `"input":"a","interrupt":{"on":"lunch","how":"cancel"}`},
@@ -316,8 +321,8 @@ func TestUnknownWordsAreRefused(t *testing.T) {
 func TestLackingFeaturesAreNamed(t *testing.T) {
 	for _, c := range []*wireCase{
 		{Requires: []string{"exec-tool"}},
-		{Requires: []string{"durable-store", "server-tools"}},
-		{Run: runSpec{Tools: []toolSpec{{ServerTool: json.RawMessage("{}")}}}},
+		{Requires: []string{"durable-store", "exec-tool"}},
+		{Run: runSpec{Tools: []toolSpec{{Behavior: behavior{Exec: new(string)}}}}},
 		{Expect: expectation{Processes: []json.RawMessage{nil}}},
 	} {
 		if c.lacks() == "" {

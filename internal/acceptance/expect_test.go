@@ -48,6 +48,7 @@ func judge(c *wireCase, traces []*trace) *verdict {
 
 func judgeTrace(v *verdict, c *wireCase, tr *trace, all []*trace) {
 	v.failures = append(v.failures, tr.faults...)
+	v.warnings = append(v.warnings, tr.remarks...)
 	e := c.Expect
 	if n := len(tr.exchanges); e.HTTPRequests != nil && !e.HTTPRequests.holds(n) {
 		v.fail("http_requests: %d, want %s", n, e.HTTPRequests)
@@ -189,8 +190,10 @@ func (e errorExpect) check(got error) []string {
 	if e.HTTPStatus != nil && of.Status != *e.HTTPStatus {
 		say("http_status %d, want %d", of.Status, *e.HTTPStatus)
 	}
-	if !strings.Contains(got.Error(), e.MessageContains) {
-		say("the error %q does not contain %q", got, e.MessageContains)
+	for _, text := range e.MessageContains {
+		if !strings.Contains(got.Error(), text) {
+			say("the error %q does not contain %q", got, text)
+		}
 	}
 	if e.RetryAfterMS != nil && of.RetryAfter.Milliseconds() != *e.RetryAfterMS {
 		say("retry_after_ms %d, want %d", of.RetryAfter.Milliseconds(), *e.RetryAfterMS)

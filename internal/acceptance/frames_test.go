@@ -16,16 +16,9 @@ func TestCasesFramedOtherwise(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each case is played once in TestCases")
 	}
-	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := caseFiles(t, filepath.Join("testdata", "cases"))
 	if dir := os.Getenv("FIDUCIAL_CASES"); dir != "" {
-		more, err := filepath.Glob(filepath.Join(dir, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, more...)
+		files = append(files, caseFiles(t, dir)...)
 	}
 	n := 0
 	for _, file := range files {

@@ -30,6 +30,7 @@ type trace struct {
 	calls     []seenCall
 	runs      map[string]int
 	faults    []string
+	remarks   []string // what a reader should know and no case asks for
 }
 
 type stepResult struct {
@@ -205,6 +206,9 @@ func (p *player) boot() (*process, error) {
 		}
 	}
 	for _, spec := range p.c.Run.Tools {
+		if spec.ServerTool != nil {
+			continue // the provider runs it
+		}
 		opts = append(opts, fiducial.WithTools(scriptedTool{spec, func(ctx context.Context, call tool.Call) error {
 			return p.entered(ctx, proc, call)
 		}}))
@@ -231,6 +235,9 @@ func (p *player) drive(ctx context.Context, s stepSpec) {
 		res.reasoning += p.step.drafts[i].thinking.String()
 	}
 	res.last = p.step.usage
+	if i := s.Interrupt; i != nil && p.step.hits < max(i.Nth, 1) {
+		p.trace.remarks = append(p.trace.remarks, fmt.Sprintf("step %d: the interrupt on %s did not come", len(p.trace.steps)+1, i.On))
+	}
 	p.step = nil
 	p.trace.steps = append(p.trace.steps, res)
 }

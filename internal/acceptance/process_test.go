@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -131,11 +132,18 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 		limits.Idle = time.Duration(ms) * time.Millisecond
 	}
 	whole := o.Stream != nil && !*o.Stream
+	var server []json.RawMessage
+	for _, tl := range c.Run.Tools {
+		if tl.ServerTool != nil {
+			server = append(server, compact(tl.ServerTool))
+		}
+	}
 	switch c.Provider.format() {
 	case "anthropic":
 		opts := []anthropic.Option{
 			anthropic.WithBaseURL(url), anthropic.WithAPIKey(apiKey),
 			anthropic.WithHTTPClient(h), anthropic.WithTimeouts(limits), anthropic.WithFourthMark(),
+			anthropic.WithServerTools(server...),
 		}
 		if whole {
 			opts = append(opts, anthropic.WithoutStream())
@@ -144,7 +152,7 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 	case "gemini":
 		opts := []gemini.Option{
 			gemini.WithBaseURL(url), gemini.WithAPIKey(apiKey),
-			gemini.WithHTTPClient(h), gemini.WithTimeouts(limits),
+			gemini.WithHTTPClient(h), gemini.WithTimeouts(limits), gemini.WithServerTools(server...),
 		}
 		if whole {
 			opts = append(opts, gemini.WithoutStream())
@@ -153,7 +161,7 @@ func newClient(c *wireCase, url string, h *http.Client) (llm.Client, error) {
 	}
 	opts := []openai.Option{
 		openai.WithBaseURL(url + "/v1"), openai.WithAPIKey(apiKey),
-		openai.WithHTTPClient(h), openai.WithTimeouts(limits),
+		openai.WithHTTPClient(h), openai.WithTimeouts(limits), openai.WithServerTools(server...),
 	}
 	if f := c.Provider.Flavor; f != "" {
 		opts = append(opts, openai.WithFlavor(openai.Flavor(f)))

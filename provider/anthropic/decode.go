@@ -19,7 +19,9 @@ type decoder struct {
 	names *wire.Names
 	out   []llm.Event
 
-	blocks map[int]*open
+	blocks map[int]*open // the newest of each index
+	taken  map[int]bool  // block numbers
+	free   int           // one that is certainly free
 	usage  usage
 	stop   string
 	calls  int
@@ -28,17 +30,19 @@ type decoder struct {
 
 // An open block.
 type open struct {
+	index     int // of its block
 	kind      llm.BlockKind
 	begun     bool // a delta came
 	input     string
 	signature string
 	redacted  string
 	vendor    json.RawMessage // a block of a type that is kept as it is
+	citations []json.RawMessage
 	closed    bool
 }
 
 func newDecoder(names *wire.Names) *decoder {
-	return &decoder{names: names, blocks: map[int]*open{}}
+	return &decoder{names: names, blocks: map[int]*open{}, taken: map[int]bool{}}
 }
 
 func (d *decoder) Complete() bool    { return d.done }
@@ -113,12 +117,13 @@ type event struct {
 }
 
 type delta struct {
-	Type        string `json:"type"`
-	Text        string `json:"text"`
-	Thinking    string `json:"thinking"`
-	PartialJSON string `json:"partial_json"`
-	Signature   string `json:"signature"`
-	StopReason  string `json:"stop_reason"`
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Thinking    string          `json:"thinking"`
+	PartialJSON string          `json:"partial_json"`
+	Signature   string          `json:"signature"`
+	StopReason  string          `json:"stop_reason"`
+	Citation    json.RawMessage `json:"citation"`
 }
 
 func (d *decoder) event(typ string, ev *event, data string) error {
@@ -148,14 +153,15 @@ func (d *decoder) event(typ string, ev *event, data string) error {
 
 // A start is what a content block says of itself as it opens.
 type start struct {
-	Type      string          `json:"type"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"signature"`
-	Data      string          `json:"data"`
-	Input     json.RawMessage `json:"input"`
+	Type      string            `json:"type"`
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	Text      string            `json:"text"`
+	Thinking  string            `json:"thinking"`
+	Signature string            `json:"signature"`
+	Data      string            `json:"data"`
+	Input     json.RawMessage   `json:"input"`
+	Citations []json.RawMessage `json:"citations"`
 }
 
 // start opens a block. Servers that do not stream put the whole of it here.
@@ -164,12 +170,14 @@ func (d *decoder) start(index int, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return reply.Malformed("content_block", "a content block is no object: %v", err)
 	}
-	b := &open{}
-	d.blocks[index] = b
-	ev := llm.BlockStart{Index: index}
+	b := d.open(index)
+	ev := llm.BlockStart{Index: b.index}
 	switch s.Type {
 	case "text":
 		ev.Kind = llm.BlockText
+		for _, c := range s.Citations {
+			b.cite(c)
+		}
 	case "thinking", "redacted_thinking":
 		ev.Kind = llm.BlockThinking
 		b.signature, b.redacted = s.Signature, s.Data
@@ -186,16 +194,36 @@ func (d *decoder) start(index int, raw json.RawMessage) error {
 	}
 	b.kind = ev.Kind
 	d.emit(ev)
-	d.add(index, b, s.Text+s.Thinking)
+	d.add(b, s.Text+s.Thinking)
 	return nil
 }
 
-func (d *decoder) add(index int, b *open, text string) {
+// open makes a block. Gateways give one index to block after block: the one before
+// is then over, and the new one has a number of its own.
+func (d *decoder) open(index int) *open {
+	b := &open{index: index}
+	if d.blocks[index] != nil {
+		d.close(index)
+	}
+	d.keep(index, b)
+	return b
+}
+
+func (d *decoder) keep(index int, b *open) {
+	if d.taken[b.index] {
+		b.index = d.free
+	}
+	d.taken[b.index] = true
+	d.free = max(d.free, b.index+1)
+	d.blocks[index] = b
+}
+
+func (d *decoder) add(b *open, text string) {
 	if text == "" {
 		return
 	}
 	b.begun = true
-	d.emit(llm.BlockDelta{Index: index, Text: text})
+	d.emit(llm.BlockDelta{Index: b.index, Text: text})
 }
 
 func (d *decoder) delta(ev *event, data string) {
@@ -205,34 +233,52 @@ func (d *decoder) delta(ev *event, data string) {
 	}
 	switch ev.Delta.Type {
 	case "text_delta":
-		d.add(ev.Index, b, ev.Delta.Text)
+		d.add(b, ev.Delta.Text)
 	case "thinking_delta":
-		d.add(ev.Index, b, ev.Delta.Thinking)
+		d.add(b, ev.Delta.Thinking)
 	case "input_json_delta":
 		if b.vendor != nil {
 			b.input += ev.Delta.PartialJSON
 			return
 		}
-		d.add(ev.Index, b, ev.Delta.PartialJSON)
+		d.add(b, ev.Delta.PartialJSON)
 	case "signature_delta":
 		b.signature += ev.Delta.Signature
+	case "citations_delta":
+		b.cite(ev.Delta.Citation)
 	default:
 		d.emit(reply.Unhandled(Vendor, "content_block_delta "+ev.Delta.Type, data))
+	}
+}
+
+// cite keeps a citation of what was searched for, without which the search could
+// not be cited again. The others name documents of the request, which the API takes
+// in another form than it gives.
+func (b *open) cite(raw json.RawMessage) {
+	var c struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &c) != nil {
+		return
+	}
+	switch c.Type {
+	case "web_search_result_location", "search_result_location":
+		b.citations = append(b.citations, slices.Clone(raw))
 	}
 }
 
 // implied opens a block that a delta belongs to and that was never opened
 // (E-162). A call without its name is left to package collect to refuse.
 func (d *decoder) implied(ev *event) *open {
-	b := &open{kind: llm.BlockText}
+	b := &open{index: ev.Index, kind: llm.BlockText}
 	switch ev.Delta.Type {
 	case "thinking_delta", "signature_delta":
 		b.kind = llm.BlockThinking
 	case "input_json_delta":
 		return b
 	}
-	d.blocks[ev.Index] = b
-	d.emit(llm.BlockStart{Index: ev.Index, Kind: b.kind})
+	d.keep(ev.Index, b)
+	d.emit(llm.BlockStart{Index: b.index, Kind: b.kind})
 	return b
 }
 
@@ -248,9 +294,9 @@ func (d *decoder) close(index int) {
 	}
 	b.closed = true
 	if b.kind == llm.BlockCall && !b.begun && b.input != "" {
-		d.add(index, b, b.input)
+		d.add(b, b.input)
 	}
-	d.emit(llm.BlockStop{Index: index, Opaque: b.opaque()})
+	d.emit(llm.BlockStop{Index: b.index, Opaque: b.opaque()})
 }
 
 // thinkingOpaque and textOpaque are the forms of this vendor's opaque data.
@@ -260,7 +306,8 @@ type (
 		Redacted  string `json:"redacted,omitempty"`
 	}
 	textOpaque struct {
-		Block json.RawMessage `json:"block,omitempty"`
+		Block     json.RawMessage   `json:"block,omitempty"`
+		Citations []json.RawMessage `json:"citations,omitempty"`
 	}
 )
 
@@ -269,6 +316,8 @@ func (b *open) opaque() llm.Opaque {
 	switch {
 	case b.vendor != nil:
 		kept = textOpaque{Block: withInput(b.vendor, b.input)}
+	case len(b.citations) > 0:
+		kept = textOpaque{Citations: b.citations}
 	case b.kind == llm.BlockThinking && (b.signature != "" || b.redacted != ""):
 		kept = thinkingOpaque{Signature: b.signature, Redacted: b.redacted}
 	default:

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
@@ -51,9 +52,12 @@ func (c *Client) encode(req *llm.Request) ([]byte, *wire.Names, error) {
 	j.Open('{')
 	j.Field("model", c.model.Name)
 	c.settings(&j, req, canThink(messages))
-	if len(req.Tools) > 0 {
+	if len(req.Tools)+len(c.config.server) > 0 {
 		j.Key("tools")
 		j.Open('[')
+		for _, t := range c.config.server {
+			j.Raw(t)
+		}
 		for i, t := range req.Tools {
 			tool(&j, t, names, marks.tools && i == len(req.Tools)-1)
 		}
@@ -212,9 +216,14 @@ func encodeMessages(in []llm.Message, names *wire.Names) []message {
 
 func encodeParts(role string, parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
 	out := make([]block, 0, len(parts))
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
+			if role == "assistant" && i == len(parts)-1 {
+				// "Final assistant content cannot end with trailing whitespace": a paused
+				// turn is sent again with its reply at the end.
+				p.Text = strings.TrimRight(p.Text, " \t\r\n")
+			}
 			out = appendText(out, p)
 		case llm.System:
 			out = appendText(out, llm.Text{Text: p.Text})
@@ -246,20 +255,31 @@ func encodeParts(role string, parts []llm.Part, names *wire.Names, ids *wire.IDs
 // is kept on an empty one.
 func appendText(out []block, t llm.Text) []block {
 	var kept textOpaque
-	if t.Opaque.Vendor == Vendor && json.Unmarshal(t.Opaque.Data, &kept) == nil && len(kept.Block) > 0 {
-		return append(out, block{json: kept.Block})
+	if t.Opaque.Vendor != Vendor || json.Unmarshal(t.Opaque.Data, &kept) != nil {
+		kept = textOpaque{}
 	}
-	if prompt.Blank(t.Text) {
+	switch {
+	case len(kept.Block) > 0:
+		return append(out, block{json: kept.Block})
+	case prompt.Blank(t.Text):
 		return out
 	}
-	return append(out, block{json: textBlock(t.Text), fit: true})
+	return append(out, block{json: textBlock(t.Text, kept.Citations...), fit: true})
 }
 
-func textBlock(text string) []byte {
+func textBlock(text string, citations ...json.RawMessage) []byte {
 	var j wire.JSON
 	j.Open('{')
 	j.Field("type", "text")
 	j.Field("text", text)
+	if len(citations) > 0 {
+		j.Key("citations")
+		j.Open('[')
+		for _, c := range citations {
+			j.Raw(c)
+		}
+		j.Close(']')
+	}
 	j.Close('}')
 	return j.Bytes()
 }

@@ -3,6 +3,7 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -45,6 +46,7 @@ type config struct {
 	noCache   bool
 	fourth    bool
 	whole     bool
+	server    []json.RawMessage
 	sdk       []option.RequestOption
 }
 
@@ -97,6 +99,14 @@ func WithSDK(opts ...option.RequestOption) Option {
 	return func(c *config) { c.sdk = append(c.sdk, opts...) }
 }
 
+// WithServerTools adds tools that the provider runs by itself, such as
+// {"type":"web_search_20250305","name":"web_search"}, to every request as they are
+// given. What they did is part of the reply, kept out of its text, and goes back
+// unchanged.
+func WithServerTools(tools ...json.RawMessage) Option {
+	return func(c *config) { c.server = append(c.server, tools...) }
+}
+
 func (c *config) validate(model string) (*url.URL, error) {
 	refuse := func(format string, args ...any) error {
 		return &llm.Error{Class: llm.ClassInvalidRequest, Op: "anthropic: new", Message: fmt.Sprintf(format, args...)}
@@ -111,6 +121,11 @@ func (c *config) validate(model string) (*url.URL, error) {
 	base.Path = strings.TrimSuffix(base.Path, "/v1")
 	if !address.FitsHeader(c.key + c.version + strings.Join(c.beta, "")) {
 		return nil, refuse("the key, the version and the beta names hold characters that no header may have, such as a line end")
+	}
+	for _, tool := range c.server {
+		if !json.Valid(tool) {
+			return nil, refuse("a server tool is not JSON: %s", tool)
+		}
 	}
 	if c.maxTokens <= 0 {
 		return nil, refuse("max tokens must be positive, not %d", c.maxTokens)

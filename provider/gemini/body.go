@@ -18,6 +18,9 @@ import (
 type partData struct {
 	Signature string `json:"thoughtSignature,omitempty"`
 	ID        string `json:"id,omitempty"` // of a call, where the server gave one
+
+	// Part is the JSON of all of a part in which a server tool tells what it did.
+	Part string `json:"part,omitempty"`
 }
 
 // unsigned stands for the signature of a call that another model made, as
@@ -53,11 +56,25 @@ func encode(s *setup, req *llm.Request, names *wire.Names) []byte {
 }
 
 func (b *body) tools(tools []llm.Tool) {
-	if len(tools) == 0 {
+	if len(tools)+len(b.server) == 0 {
 		return
 	}
 	b.Key("tools")
 	b.Open('[')
+	for _, t := range b.server {
+		b.Raw(t)
+	}
+	if len(tools) > 0 {
+		b.functions(tools)
+	}
+	b.Close(']')
+	if len(tools) > 0 {
+		b.Key("toolConfig")
+		b.Raw([]byte(`{"functionCallingConfig":{"mode":"AUTO"}}`))
+	}
+}
+
+func (b *body) functions(tools []llm.Tool) {
 	b.Open('{')
 	b.Key("functionDeclarations")
 	b.Open('[')
@@ -73,9 +90,6 @@ func (b *body) tools(tools []llm.Tool) {
 	}
 	b.Close(']')
 	b.Close('}')
-	b.Close(']')
-	b.Key("toolConfig")
-	b.Raw([]byte(`{"functionCallingConfig":{"mode":"AUTO"}}`))
 }
 
 func (b *body) generation(set llm.Settings) {
@@ -174,7 +188,8 @@ func (b *body) Assistant(m llm.Message) {
 	parts := slices.DeleteFunc(slices.Clone(m.Parts), func(p llm.Part) bool {
 		switch p := p.(type) {
 		case llm.Text:
-			return prompt.Blank(p.Text) && mine(p.Opaque).Signature == ""
+			d := mine(p.Opaque)
+			return prompt.Blank(p.Text) && d.Signature == "" && d.Part == ""
 		case llm.Thinking:
 			return mine(p.Opaque).Signature == ""
 		case llm.Call:
@@ -191,7 +206,11 @@ func (b *body) Assistant(m llm.Message) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case llm.Text:
-			b.signed(p.Text, false, mine(p.Opaque).Signature)
+			if d := mine(p.Opaque); d.Part != "" {
+				b.Raw([]byte(d.Part))
+			} else {
+				b.signed(p.Text, false, d.Signature)
+			}
 		case llm.Thinking:
 			b.signed(p.Text, true, mine(p.Opaque).Signature)
 		case llm.Call:

@@ -5,6 +5,7 @@ package gemini
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,6 +39,7 @@ type config struct {
 	blind    bool
 	thoughts bool
 	whole    bool
+	server   []json.RawMessage
 }
 
 // WithAPIKey sets the key. It is never read from the environment, and it is sent as a
@@ -80,6 +82,13 @@ func WithoutVision() Option { return func(c *config) { c.blind = true } }
 // WithThoughts asks for summaries of the model's thoughts.
 func WithThoughts() Option { return func(c *config) { c.thoughts = true } }
 
+// WithServerTools adds tools that the provider runs by itself, such as
+// {"codeExecution":{}}, to every request as they are given. What they did goes back
+// to the provider unchanged.
+func WithServerTools(tools ...json.RawMessage) Option {
+	return func(c *config) { c.server = append(c.server, tools...) }
+}
+
 // refuse is the error of an option that cannot be honoured.
 func refuse(class llm.Class, format string, args ...any) error {
 	return &llm.Error{Class: class, Op: "gemini: new", Message: fmt.Sprintf(format, args...)}
@@ -102,6 +111,11 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	}
 	if s.model == "" {
 		return nil, refuse(llm.ClassInvalidRequest, "a model must be named")
+	}
+	for _, tool := range s.server {
+		if !json.Valid(tool) {
+			return nil, refuse(llm.ClassInvalidRequest, "a server tool is not JSON: %s", tool)
+		}
 	}
 	s.path = "models/" + s.model
 	if strings.Contains(s.model, "/") {

@@ -198,13 +198,35 @@ func (s *stream) part(p *part) error {
 	case len(p.Inline) > 0:
 		s.emit(reply.Unhandled(Vendor, "inlineData", string(p.Inline)))
 	case len(p.Code) > 0:
-		s.emit(reply.Unhandled(Vendor, "executableCode", string(p.Code)))
+		s.served("executableCode", p.Code, p)
 	case len(p.CodeOut) > 0:
-		s.emit(reply.Unhandled(Vendor, "codeExecutionResult", string(p.CodeOut)))
+		s.served("codeExecutionResult", p.CodeOut, p)
 	case p.Signature != "": // a signature alone
 		s.words(llm.BlockText, "", p.Signature)
 	}
 	return nil
+}
+
+// served takes a part in which a server tool tells what it did. It is kept on an
+// empty text, and sent back as it came.
+func (s *stream) served(kind string, value json.RawMessage, p *part) {
+	s.emit(reply.Unhandled(Vendor, kind, string(value)))
+	var j wire.JSON
+	j.Open('{')
+	j.Key(kind)
+	j.Raw(value)
+	if p.Thought {
+		j.Key("thought")
+		j.Bool(true)
+	}
+	if p.Signature != "" {
+		j.Field("thoughtSignature", p.Signature)
+	}
+	j.Close('}')
+	s.close()
+	s.start(llm.BlockStart{Kind: llm.BlockText})
+	s.data.Part = string(j.Bytes())
+	s.close()
 }
 
 // words takes a piece of text or of thinking. Pieces without a signature are one

@@ -118,15 +118,18 @@ func (b *chatBody) thinking(set llm.Settings) {
 }
 
 func (b *chatBody) tools(req *llm.Request) {
-	if len(req.Tools) == 0 { // an empty list is refused (B-127)
+	if len(req.Tools)+len(b.server) == 0 { // an empty list is refused (B-127)
 		return
 	}
-	if req.Settings.Sequential && !b.quirks.noParallel {
+	if len(req.Tools) > 0 && req.Settings.Sequential && !b.quirks.noParallel {
 		b.Key("parallel_tool_calls")
 		b.Bool(false)
 	}
 	b.Key("tools")
 	b.Open('[')
+	for _, t := range b.server {
+		b.Raw(t)
+	}
 	for _, t := range req.Tools {
 		b.Open('{')
 		b.Field("type", "function")

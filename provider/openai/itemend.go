@@ -33,6 +33,10 @@ func (s *itemStream) finished(index int, v *outputItem, exact bool) error {
 		s.finishReasoning(index, it, v)
 	default:
 		s.emit(reply.Unhandled(s.vendor, "item "+v.Type, v.ID))
+		if len(v.raw) > 0 { // kept on an empty text, and sent back as it came
+			s.block(index, 0, it, llm.BlockText)
+			s.stopBlocks(index, it, s.opaque(itemData{Type: "item", Item: v.raw}))
+		}
 	}
 	return err
 }
@@ -67,7 +71,7 @@ func (s *itemStream) finishCall(index int, it *openItem, v *outputItem, exact bo
 		return reply.Malformed("no_value", "item %d ended without its arguments", index)
 	}
 	if v.Arguments != nil {
-		if err := s.close(index, 0, it.blocks[0], *v.Arguments); err != nil && exact {
+		if err := s.close(index, 0, it.blocks[0], string(*v.Arguments)); err != nil && exact {
 			return err
 		}
 	}

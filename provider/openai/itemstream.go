@@ -290,5 +290,5 @@ func (s *itemStream) settleArgs(e *itemEvent) error {
 	if b == nil { // not named yet: the item's end will tell
 		return nil
 	}
-	return s.close(e.OutputIndex, 0, b, *e.Arguments)
+	return s.close(e.OutputIndex, 0, b, string(*e.Arguments))
 }

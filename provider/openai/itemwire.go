@@ -4,6 +4,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
@@ -17,7 +18,7 @@ type itemEvent struct {
 	Delta        string          `json:"delta"`
 	Text         *string         `json:"text"`
 	Refusal      *string         `json:"refusal"`
-	Arguments    *string         `json:"arguments"`
+	Arguments    *looseArgs      `json:"arguments"`
 	Item         *outputItem     `json:"item"`
 	Response     *responseBody   `json:"response"`
 	Error        json.RawMessage `json:"error"`
@@ -42,11 +43,47 @@ type outputItem struct {
 	Type      string          `json:"type"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
-	Arguments *string         `json:"arguments"`
+	Arguments *looseArgs      `json:"arguments"`
 	Phase     string          `json:"phase"`
 	Content   json.RawMessage `json:"content"`
 	Summary   json.RawMessage `json:"summary"`
 	Encrypted string          `json:"encrypted_content"`
+
+	raw json.RawMessage // all of it, where a server tool made it
+}
+
+// UnmarshalJSON reads an item, and keeps one of a server tool as it is.
+func (o *outputItem) UnmarshalJSON(data []byte) error {
+	type plain outputItem
+	if err := json.Unmarshal(data, (*plain)(o)); err != nil {
+		return err
+	}
+	if o.served() {
+		o.raw = slices.Clone(data)
+	}
+	return nil
+}
+
+// served reports whether the item tells what the provider did by itself. Others that
+// are not known may want an answer, and cannot go back without one.
+func (o *outputItem) served() bool {
+	switch o.Type {
+	case "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "mcp_list_tools":
+		return true
+	}
+	return false
+}
+
+// looseArgs is a call's arguments: a string, or where a string belongs an object, as
+// some servers write it.
+type looseArgs string
+
+func (a *looseArgs) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(a))
+	}
+	*a = looseArgs(data)
+	return nil
 }
 
 // An itemPart is one entry of an item's content or summary.

@@ -4,6 +4,7 @@ package openai
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -35,6 +36,7 @@ type config struct {
 	store     bool
 	reasons   *bool
 	whole     bool
+	server    []json.RawMessage
 }
 
 // WithAPIKey sets the key. It is never read from the environment.
@@ -94,6 +96,13 @@ func WithReasoning(reasons bool) Option { return func(c *config) { c.reasons = &
 // the whole conversation all the same.
 func WithStore() Option { return func(c *config) { c.store = true } }
 
+// WithServerTools adds tools that the provider runs by itself, such as
+// {"type":"web_search"} of Responses, to every request as they are given. What they
+// did goes back to the provider unchanged.
+func WithServerTools(tools ...json.RawMessage) Option {
+	return func(c *config) { c.server = append(c.server, tools...) }
+}
+
 // Unset is a set of settings that a model refuses. They are not sent, and Check
 // tells that they are not.
 type Unset uint8
@@ -129,6 +138,11 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	}
 	if model == "" {
 		return nil, refuse(llm.ClassInvalidRequest, "a model must be named")
+	}
+	for _, tool := range s.server {
+		if !json.Valid(tool) {
+			return nil, refuse(llm.ClassInvalidRequest, "a server tool is not JSON: %s", tool)
+		}
 	}
 	if err := s.place(); err != nil {
 		return nil, err

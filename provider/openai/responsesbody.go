@@ -13,12 +13,13 @@ import (
 // An itemData is what a part needs to go back as the item that it was: the
 // [llm.Opaque] data of this format.
 type itemData struct {
-	Type      string          `json:"type"`                        // reasoning or message
+	Type      string          `json:"type"`                        // reasoning, message or item
 	ID        string          `json:"id,omitempty"`                // known to the server only if it stores
 	Phase     string          `json:"phase,omitempty"`             // of a message
 	Summary   json.RawMessage `json:"summary,omitempty"`           // of reasoning, an array
 	Content   json.RawMessage `json:"content,omitempty"`           // of reasoning, an array
 	Encrypted string          `json:"encrypted_content,omitempty"` // of reasoning
+	Item      json.RawMessage `json:"item,omitempty"`              // what a server tool did, as it came
 }
 
 // A responsesBody writes the body of one request. The input comes last, so that
@@ -72,7 +73,7 @@ func (b *responsesBody) settings(req *llm.Request) {
 }
 
 func (b *responsesBody) tools(req *llm.Request) {
-	if len(req.Tools) == 0 {
+	if len(req.Tools)+len(b.server) == 0 {
 		return
 	}
 	b.Field("tool_choice", "auto")
@@ -80,6 +81,9 @@ func (b *responsesBody) tools(req *llm.Request) {
 	b.Bool(!req.Settings.Sequential)
 	b.Key("tools")
 	b.Open('[')
+	for _, t := range b.server {
+		b.Raw(t)
+	}
 	for _, t := range req.Tools {
 		b.Open('{')
 		b.Field("type", "function")
@@ -124,11 +128,14 @@ func (b *responsesBody) Assistant(m llm.Message) {
 				waiting = append(waiting, d)
 			}
 		case llm.Text:
-			if p.Text == "" {
-				continue
+			switch d, ok := b.mine(p.Opaque); {
+			case ok && len(d.Item) > 0:
+				flush()
+				b.Raw(d.Item)
+			case p.Text != "":
+				flush()
+				b.messageItem(p)
 			}
-			flush()
-			b.messageItem(p)
 		case llm.Call:
 			flush()
 			b.Open('{')
