@@ -67,3 +67,31 @@ func BenchmarkRestoreTwoFiles(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSnapshotHuge is a repository of 10,000 files in 500 folders, 100 MB.
+func BenchmarkSnapshotHuge(b *testing.B) {
+	r := &repo{t: b, dir: b.TempDir(), env: testEnv(b)}
+	r.git("init", "-q")
+	for i := range 10_000 {
+		r.write(fmt.Sprintf("d%d/f%d.kicad_mod", i%500, i), strings.Repeat(fmt.Sprintf("(pad %d)\n", i), 1000))
+	}
+	r.git("add", "-A")
+	r.git("commit", "-q", "-m", "Start")
+	w := r.open()
+	var s *workspace.Snapshot
+	b.Run("snapshot", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			var err error
+			if s, err = w.Snapshot(b.Context(), fmt.Sprint("run", b.N, "-", i), now); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		for b.Loop() {
+			if got, err := s.Changed(b.Context()); err != nil || len(got) != 0 {
+				b.Fatal(got, err)
+			}
+		}
+	})
+}

@@ -372,11 +372,19 @@ func (c *committer) message(ctx context.Context, message string) (string, error)
 
 // object makes the commit, signed when the user's settings say so.
 func (c *committer) object(ctx context.Context, tree, file string) (string, error) {
-	args := []string{"-c", "core.fsync=all", "commit-tree", tree, "-p", c.s.head.Commit, "-F", file}
-	if v, err := c.s.r.git.line(ctx, "config", "--type=bool", "commit.gpgSign"); err == nil && v == "true" {
+	args := []string{"-c", "core.fsync=all", "-c", "i18n.commitEncoding=UTF-8", "commit-tree", tree, "-p", c.s.head.Commit, "-F", file}
+	v, err := c.s.r.git.line(ctx, "config", "--type=bool", "commit.gpgSign")
+	sign := err == nil && v == "true"
+	if sign {
 		args = append(args, "--gpg-sign")
 	}
 	out, err := c.s.r.git.run(ctx, call{args: args, env: c.who})
+	if err != nil && sign && exitCode(err) > 0 {
+		return "", &Error{
+			Kind: KindGit, Op: "commit", Err: err,
+			Advice: "commit.gpgSign asks for a signature that cannot be made: mend the key or its agent (try git commit -S), or turn it off here: git config commit.gpgSign false",
+		}
+	}
 	return strings.TrimSpace(string(out)), err
 }
 

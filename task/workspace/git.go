@@ -113,11 +113,22 @@ func fail(op string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	kind := KindIO
-	if _, ok := errors.AsType[*CommandError](err); ok {
-		kind = KindGit
+	kind, advice := KindIO, ""
+	if e, ok := errors.AsType[*CommandError](err); ok {
+		kind, advice = KindGit, e.advice()
 	}
-	return &Error{Kind: kind, Op: op, Err: err}
+	return &Error{Kind: kind, Op: op, Err: err, Advice: advice}
+}
+
+// advice is what to do about what git said, in the words of git 2.39 under LC_ALL=C; "" where nothing is known.
+func (e *CommandError) advice() string {
+	switch {
+	case strings.Contains(e.Output, "clean filter '") || strings.Contains(e.Output, "external filter '"):
+		return "a filter that .gitattributes names does not work here: install its program (for filter=lfs that is git-lfs), or see git status"
+	case strings.Contains(e.Output, "No space left on device"):
+		return "make room on the disk"
+	}
+	return ""
 }
 
 // splitNames splits a list of NUL-terminated names.

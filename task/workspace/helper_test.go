@@ -23,6 +23,8 @@ type repo struct {
 	t   testing.TB
 	dir string
 	env []string
+
+	outer []string // more of the environment that the workspace is opened with
 }
 
 func testEnv(t testing.TB) []string {
@@ -150,7 +152,7 @@ func (r *repo) dump() map[string]string {
 
 func (r *repo) index() string {
 	r.t.Helper()
-	b, err := os.ReadFile(filepath.Join(r.dir, strings.TrimSpace(r.git("rev-parse", "--git-path", "index"))))
+	b, err := os.ReadFile(strings.TrimSpace(r.git("rev-parse", "--path-format=absolute", "--git-path", "index")))
 	if err != nil {
 		r.t.Fatal(err)
 	}
