@@ -117,24 +117,34 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// A DamageError says where a log stopped being what was written. Nothing before
-// Offset is concerned. [Folder.Repair] gives the rest up, when a person asks for it.
+// A DamageError says where a store stopped being what was written. Nothing before
+// that place is concerned. What cannot be read is given up by [Folder.Repair], and by
+// the function Repair of journal/sqlite, when a person asks for it.
 type DamageError struct {
-	Run    string
+	Run    string // empty when no run can be named
 	Where  string // file or table
-	Offset int64  // in bytes from the start of the file; -1 in a database
+	Offset int64  // in bytes from the start of the file; -1 when it cannot be told
 	Seq    uint64 // of the record that should stand there, 0 when it is no record
 	Reason string
 }
 
 func (e *DamageError) Error() string {
-	at := fmt.Sprintf("record %d", e.Seq)
-	advice := "restore a copy of it"
-	if e.Offset >= 0 {
-		at += fmt.Sprintf(" at byte %d", e.Offset)
-		advice += ", or repair the run and lose what follows"
+	var b strings.Builder
+	b.WriteString("journal: ")
+	if e.Run != "" {
+		fmt.Fprintf(&b, "run %s", e.Run)
+	} else {
+		b.WriteString("the store")
 	}
-	return fmt.Sprintf("journal: run %s is damaged in %s, %s: %s: %s", e.Run, e.Where, at, e.Reason, advice)
+	fmt.Fprintf(&b, " is damaged in %s", e.Where)
+	if e.Seq > 0 {
+		fmt.Fprintf(&b, ", record %d", e.Seq)
+	}
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, ", at byte %d", e.Offset)
+	}
+	fmt.Fprintf(&b, ": %s: restore a copy, or repair it and lose what cannot be read", e.Reason)
+	return b.String()
 }
 
 // Is reports whether target is [ErrDamaged].

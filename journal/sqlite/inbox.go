@@ -45,7 +45,7 @@ func (j *Journal) Offer(ctx context.Context, run, key string, m llm.Message) err
 		}
 		return w.put(ctx, &row, key, 0, string(e.Line))
 	}
-	return changed("offer", run, j.write.run(ctx, &job{do: do}))
+	return j.changed("offer", run, j.write.run(ctx, &job{do: do}))
 }
 
 // put adds a row to the inbox and stores the run's row, which counts it.
@@ -129,13 +129,13 @@ func (l *lease) Inbox(ctx context.Context) ([]journal.Item, error) {
 	// caller's context, which would cost more than the look itself, is left out.
 	row, err := scanRun(l.run, l.journal.peek.QueryRowContext(context.WithoutCancel(ctx), l.run))
 	if err != nil || row.Offers == l.quiet {
-		return nil, storeError("inbox", l.run, err)
+		return nil, l.journal.storeError("inbox", l.run, err)
 	}
 	items, offers, err := l.journal.inbox(ctx, l.run)
 	if err == nil && len(items) == 0 {
 		l.quiet = offers
 	}
-	return items, storeError("inbox", l.run, err)
+	return items, l.journal.storeError("inbox", l.run, err)
 }
 
 // inbox reads all rows, those that were taken too: only the whole can be checked.

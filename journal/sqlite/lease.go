@@ -92,7 +92,7 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 		do:     a.store,
 		stored: storedAt(l.run, l.epoch, l.row.Head+int64(len(a.lines)), int64(a.lines[len(a.lines)-1].CRC)),
 	})
-	if err = changed("append", l.run, err); err != nil {
+	if err = l.journal.changed("append", l.run, err); err != nil {
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) || errors.Is(err, journal.ErrNotFound) {
 			err = errors.Join(err, l.finish())
 		}

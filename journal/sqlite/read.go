@@ -56,7 +56,7 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 			err = context.Cause(ctx)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(journal.Record{}, storeError("read", run, err))
+			yield(journal.Record{}, j.storeError("read", run, err))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (j *Journal) page(ctx context.Context, q querier, run string, first, last i
 		if err != nil {
 			return records, locate(err, run, "table journal", seq)
 		}
-		records = append(records, r)
+		records = append(records, r.Record)
 	}
 	if err := rows.Err(); err != nil {
 		return records, err
@@ -139,18 +139,18 @@ func (j *Journal) missing(ctx context.Context, q querier, run string, seq int64)
 // decode reads a record and holds it against its row.
 func decode(
 	line []byte, run string, seq, epoch, crc int64, blob func(string) ([]byte, error),
-) (journal.Record, error) {
+) (journal.Stored, error) {
 	s, err := journal.DecodeRecord(line, blob)
 	_, header := s.Body.(journal.Header)
 	switch {
 	case err != nil:
-		return journal.Record{}, err
+		return journal.Stored{}, err
 	case int64(s.Seq) != seq || int64(s.Epoch) != epoch || int64(journal.RecordChecksum(line)) != crc:
-		return journal.Record{}, &journal.DamageError{Offset: -1, Reason: fmt.Sprintf("record %d of epoch %d stands there", s.Seq, s.Epoch)}
+		return journal.Stored{}, &journal.DamageError{Offset: -1, Reason: fmt.Sprintf("record %d of epoch %d stands there", s.Seq, s.Epoch)}
 	case header != (seq == 1) || header && s.Run != run:
-		return journal.Record{}, &journal.DamageError{Offset: -1, Reason: "a record of another run stands there"}
+		return journal.Stored{}, &journal.DamageError{Offset: -1, Reason: "a record of another run stands there"}
 	}
-	return s.Record, nil
+	return s, nil
 }
 
 // Follow implements [journal.Journal].
@@ -164,7 +164,7 @@ func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2
 			err = j.follow(ctx, run, int64(max(from, 1)), yield)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
-			yield(journal.Record{}, storeError("follow", run, err))
+			yield(journal.Record{}, j.storeError("follow", run, err))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (j *Journal) Create(ctx context.Context, run string, h journal.Header) erro
 		}
 		return w.insert(ctx, run, 0, 1, []journal.Encoded{e}, e.Blobs)
 	}
-	return changed("create", run, j.write.run(ctx, &job{do: do}))
+	return j.changed("create", run, j.write.run(ctx, &job{do: do}))
 }
 
 // Restore implements [journal.Journal].
@@ -93,7 +93,7 @@ func (j *Journal) Restore(ctx context.Context, run string, records iter.Seq2[jou
 		}
 		return nil
 	}
-	return changed("restore", run, j.write.run(ctx, &job{do: do}))
+	return j.changed("restore", run, j.write.run(ctx, &job{do: do}))
 }
 
 // insert stores records behind a head.
@@ -112,14 +112,14 @@ func (w *writer) insert(ctx context.Context, run string, epoch, seq int64, lines
 }
 
 // changed gives the error of a change its kind.
-func changed(op, run string, err error) error {
+func (j *Journal) changed(op, run string, err error) error {
 	if errors.Is(err, errClosed) {
 		return &journal.Error{Kind: journal.KindClosed, Op: op, Run: run}
 	}
 	if c, ok := errors.AsType[*commitError](err); ok {
 		return &journal.Error{Kind: journal.KindUncertain, Op: op, Run: run, Err: c.err}
 	}
-	return storeError(op, run, err)
+	return j.storeError(op, run, err)
 }
 
 // Acquire implements [journal.Journal]. It looks at the two ends of the log only;
@@ -129,22 +129,22 @@ func (j *Journal) Acquire(ctx context.Context, run, owner string) (journal.Lease
 		return nil, err
 	}
 	if _, err := j.find(ctx, run); err != nil {
-		return nil, storeError("acquire", run, err)
+		return nil, j.storeError("acquire", run, err)
 	}
 	lock, err := lockfile.Take(j.locks, lockName(run))
 	if errors.Is(err, lockfile.ErrHeld) {
 		now, err := j.find(ctx, run)
 		if err != nil {
-			return nil, storeError("acquire", run, err)
+			return nil, j.storeError("acquire", run, err)
 		}
 		return nil, &journal.HeldError{Run: run, Owner: now.Owner}
 	}
 	if err != nil {
-		return nil, storeError("acquire", run, err)
+		return nil, j.storeError("acquire", run, err)
 	}
 	l := &lease{journal: j, run: run, lock: lock, lost: make(chan struct{})}
 	if err := l.begin(ctx, owner); err != nil {
-		return nil, errors.Join(changed("acquire", run, err), l.end())
+		return nil, errors.Join(j.changed("acquire", run, err), l.end())
 	}
 	j.mu.Lock()
 	closed := j.closed
@@ -169,7 +169,7 @@ func (j *Journal) Stat(ctx context.Context, run string) (journal.Info, error) {
 	}
 	row, err := j.find(ctx, run)
 	if err != nil {
-		return journal.Info{}, storeError("stat", run, err)
+		return journal.Info{}, j.storeError("stat", run, err)
 	}
 	return j.describe(row)
 }
@@ -179,7 +179,7 @@ func (j *Journal) describe(row runRow) (journal.Info, error) {
 	if err == nil {
 		info.Held, err = j.isHeld(row.Run)
 	}
-	return info, storeError("stat", row.Run, err)
+	return info, j.storeError("stat", row.Run, err)
 }
 
 // Runs implements [journal.Journal].
@@ -191,7 +191,7 @@ func (j *Journal) Runs(ctx context.Context, f journal.Filter) iter.Seq2[journal.
 		}
 		infos, bad, err := j.list(ctx)
 		if err != nil {
-			yield(journal.Info{}, storeError("list", "", err))
+			yield(journal.Info{}, j.storeError("list", "", err))
 			return
 		}
 		f.Yield(infos, bad, yield)
@@ -250,14 +250,14 @@ func (j *Journal) Delete(ctx context.Context, run string) (err error) {
 	}
 	row, err := j.find(ctx, run)
 	if err != nil {
-		return storeError("delete", run, err)
+		return j.storeError("delete", run, err)
 	}
 	lock, err := lockfile.Take(j.locks, lockName(run))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return &journal.HeldError{Run: run, Owner: row.Owner}
 	}
 	if err != nil {
-		return storeError("delete", run, err)
+		return j.storeError("delete", run, err)
 	}
 	defer func() { err = errors.Join(err, lock.Free()) }()
 	do := func(ctx context.Context, w *writer) error {
@@ -267,11 +267,11 @@ func (j *Journal) Delete(ctx context.Context, run string) (err error) {
 		}
 		return err
 	}
-	if err := changed("delete", run, j.write.run(ctx, &job{do: do})); err != nil {
+	if err := j.changed("delete", run, j.write.run(ctx, &job{do: do})); err != nil {
 		return err
 	}
 	if err := j.locks.Remove(lockName(run)); err != nil {
-		return storeError("delete", run, err)
+		return j.storeError("delete", run, err)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -95,6 +97,9 @@ func (j *Journal) migrateLocked(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if v == 0 {
+		if err := j.neverUsed(); err != nil {
+			return err
+		}
 		if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode=WAL"); err != nil {
 			return err
 		}
@@ -104,6 +109,22 @@ func (j *Journal) migrateLocked(ctx context.Context, conn *sql.Conn) error {
 		if _, err := conn.ExecContext(ctx, step); err != nil {
 			_, undo := conn.ExecContext(ctx, "ROLLBACK")
 			return errors.Join(err, undo)
+		}
+	}
+	return nil
+}
+
+// neverUsed says when a database that is there without tables had runs.
+func (j *Journal) neverUsed() error {
+	entries, err := fs.ReadDir(j.locks.FS(), ".")
+	if err != nil || !j.there {
+		return err
+	}
+	for _, e := range entries {
+		if run, ok := strings.CutSuffix(e.Name(), ".lock"); ok && journal.CheckRun("open", run) == nil {
+			return &journal.DamageError{
+				Where: j.path, Offset: -1, Reason: fmt.Sprintf("it has no tables, and there is a lock of run %s", run),
+			}
 		}
 	}
 	return nil

@@ -13,9 +13,6 @@ import (
 	"sync"
 	"time"
 
-	lib "modernc.org/sqlite" // registers the driver "sqlite"
-	codes "modernc.org/sqlite/lib"
-
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/journal/internal/folder"
 	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
@@ -35,6 +32,7 @@ type Options struct {
 // disk.
 type Journal struct {
 	path  string
+	there bool // it was there before Open
 	poll  time.Duration
 	locks *os.Root // nil when there is none, for a reader
 	read  *sql.DB
@@ -53,11 +51,16 @@ type Journal struct {
 func Open(ctx context.Context, path string, opts Options) (*Journal, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, storeError("open", "", err)
+		return nil, storeError(path, "open", "", err)
 	}
 	j := &Journal{path: path, poll: opts.Poll, leases: make(map[*lease]struct{})}
 	if j.poll <= 0 {
 		j.poll = 20 * time.Millisecond
+	}
+	_, err = os.Stat(path)
+	j.there = err == nil
+	if err = j.checkLog(); err != nil {
+		return nil, j.storeError("open", "", err)
 	}
 	if opts.ReadOnly {
 		err = j.openRead(ctx)
@@ -65,9 +68,22 @@ func Open(ctx context.Context, path string, opts Options) (*Journal, error) {
 		err = j.openWrite(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(storeError("open", "", err), j.Close())
+		return nil, errors.Join(j.storeError("open", "", err), j.Close())
 	}
 	return j, nil
+}
+
+// checkLog finds damage that SQLite would take for the end of what was written. It
+// looks twice, for others may write meanwhile.
+func (j *Journal) checkLog() error {
+	at, bad, err := spoiledLog(j.path)
+	if err == nil && bad {
+		at, bad, err = spoiledLog(j.path)
+	}
+	if err == nil && bad {
+		err = &journal.DamageError{Where: j.path + "-wal", Offset: at, Reason: "it is not what was written, and more was written behind it"}
+	}
+	return err
 }
 
 func (j *Journal) openRead(ctx context.Context) error {
@@ -183,47 +199,3 @@ func (j *Journal) isHeld(run string) (bool, error) {
 }
 
 func lockName(run string) string { return run + ".lock" }
-
-// storeError gives an error of SQLite or of the system its kind. Errors that have
-// one pass as they are.
-func storeError(op, run string, err error) error {
-	if err == nil || isJournalError(err) {
-		return err
-	}
-	kind := journal.KindStorage
-	if s, ok := errors.AsType[*lib.Error](err); ok {
-		switch s.Code() & 0xff {
-		case codes.SQLITE_FULL:
-			kind = journal.KindFull
-		case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
-			return &journal.DamageError{Run: run, Where: "the database", Offset: -1, Reason: err.Error()}
-		}
-	}
-	return &journal.Error{Kind: kind, Op: op, Run: run, Err: err}
-}
-
-func isJournalError(err error) bool {
-	if _, ok := errors.AsType[*journal.Error](err); ok {
-		return true
-	}
-	for _, target := range []error{
-		journal.ErrHeld, journal.ErrDamaged, journal.ErrFormat, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return false
-}
-
-// isFull reports that there was no room.
-func isFull(err error) bool {
-	s, ok := errors.AsType[*lib.Error](err)
-	return ok && s.Code()&0xff == codes.SQLITE_FULL
-}
-
-// isSyncFailure reports that the system could not say what is on disk.
-func isSyncFailure(err error) bool {
-	s, ok := errors.AsType[*lib.Error](err)
-	return ok && (s.Code() == codes.SQLITE_IOERR_FSYNC || s.Code() == codes.SQLITE_IOERR_DIR_FSYNC)
-}

@@ -47,7 +47,7 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if got := changed("append", "r", j.write.settle(t.Context(), &job{}, lost)); !errors.Is(got, journal.ErrUncertain) {
+	if got := j.changed("append", "r", j.write.settle(t.Context(), &job{}, lost)); !errors.Is(got, journal.ErrUncertain) {
 		t.Errorf("a change that cannot be looked for: %v, want ErrUncertain", got)
 	}
 }
