@@ -228,7 +228,9 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	slots := b.bench.room(n)
 	for i, c := range b.armed.calls {
 		if b.watched() {
-			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: c.call})
+			shown := c.call // a hook may have put a secret into it
+			shown.Name, shown.Args = b.text(shown.Name), b.text(shown.Args)
+			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: shown})
 		}
 		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,

@@ -59,7 +59,7 @@ func costed(f func(t *testing.T, options func() []fiducial.Option)) func(*testin
 			},
 			"pruning": func() []fiducial.Option { return []fiducial.Option{fiducial.WithPruning(fiducial.PruneConfig{})} },
 			"guard":   func() []fiducial.Option { return []fiducial.Option{fiducial.WithLoopGuard(1 << 30)} },
-			"mask":    func() []fiducial.Option { return []fiducial.Option{fiducial.WithMask(mask("secret"))} },
+			"mask":    func() []fiducial.Option { return []fiducial.Option{fiducial.WithMask(maskOf("secret"))} },
 		} {
 			t.Run(name, func(t *testing.T) { f(t, options) })
 		}

@@ -39,7 +39,11 @@ type (
 	}
 
 	// Delta is a piece of the reply that is being written. All of them since the
-	// last GenerationStarted are void when a [DraftReset] comes.
+	// last GenerationStarted are void when a [DraftReset] comes. With [WithMask] no
+	// secret is in them, also not in pieces: the pieces of a block together are the
+	// text of its part in the message of [GenerationFinished], but that a thinking
+	// part with a signature whose text held a secret is not in the message at all.
+	// They may come a little behind the model; see [StreamMasker].
 	Delta struct {
 		Op    machine.OperationID
 		Block int

@@ -300,3 +300,14 @@ func slow(f func(ctx context.Context), next llmtest.Turn) llmtest.Turn {
 		}
 	}
 }
+
+// sendTool tells what it was given.
+func sendTool(got *string) tool.Tool {
+	type in struct {
+		To string `json:"to"`
+	}
+	return tool.Must(tool.New("send", "Sends.", func(_ context.Context, v in) (string, error) {
+		*got = v.To
+		return "sent", nil
+	}))
+}

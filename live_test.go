@@ -542,7 +542,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	}}
 	ev := &events{}
 	model := llmtest.NewScript(llmtest.Reply(reply), llmtest.Say("done"), llmtest.Say("done"), llmtest.Say("done"), llmtest.Say("done"))
-	eng := fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(h), fiducial.WithJournal(j, "r"), fiducial.WithMask(mask("hunter2")),
+	eng := fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(h), fiducial.WithJournal(j, "r"), fiducial.WithMask(maskOf("hunter2")),
 		fiducial.WithEvents(ev), fiducial.WithTurnLimit(2),
 		fiducial.WithNotice(func(context.Context, []llm.Message) (string, error) { return "note hunter2", nil }))
 	l, out, err := eng.Run(t.Context(), llm.UserText("I am hunter2"))
@@ -570,10 +570,10 @@ func TestSecretsAreMasked(t *testing.T) {
 	equal(t, "parts of the reply (the signed thought is gone)", len(l.History()[1].Parts), 4)
 }
 
-type mask string
+type maskOf string
 
-func (m mask) Text(s string) string { return strings.ReplaceAll(s, string(m), "***") }
-func (m mask) Found(s string) bool  { return strings.Contains(s, string(m)) }
+func (m maskOf) Text(s string) string { return strings.ReplaceAll(s, string(m), "***") }
+func (m maskOf) Found(s string) bool  { return strings.Contains(s, string(m)) }
 
 // E-198, E-199: observers see each message before it is history and may refuse it.
 func TestE198_Observers(t *testing.T) {

@@ -161,7 +161,8 @@ func WithLoopGuard(n int) Option { return func(c *config) { c.loop = n } }
 // limit are continued; the default is [machine.DefaultMaxTruncatedResumes].
 func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = &n } }
 
-// WithMask takes secrets out of everything before it becomes history.
+// WithMask takes secrets out of everything before it becomes history and before an
+// event shows it. Errors are passed on as they came.
 func WithMask(m Masker) Option { return func(c *config) { c.masker = m } }
 
 // WithCacheKey groups requests for providers that take such a key.
@@ -170,7 +171,8 @@ func WithCacheKey(key string) Option { return func(c *config) { c.cacheKey = key
 // WithSequentialCalls runs the calls of a reply one at a time, in order.
 func WithSequentialCalls() Option { return func(c *config) { c.sequential = true } }
 
-// A Masker takes secrets out of text.
+// A Masker takes secrets out of text; one that is a [StreamMasker], too, lets replies
+// be shown while they are written.
 type Masker interface {
 	// Text returns s with every secret replaced.
 	Text(s string) string

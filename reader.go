@@ -18,6 +18,7 @@ type reader struct {
 	run     *run
 	op      machine.OperationID
 	c       collect.Collector
+	draft   draft
 	done    <-chan struct{}
 	watched bool
 	over    bool // nothing more is taken
@@ -34,6 +35,7 @@ func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req 
 	rd.op, rd.done, rd.watched = op, ctx.Done(), r.watched()
 	rd.over, rd.inside, rd.err = false, false, nil
 	rd.c.Reset(uint64(op))
+	rd.draft.reset(r.cfg.masker)
 	if err := rd.stream(ctx, req); err != nil {
 		return collect.Reply{}, err
 	}
@@ -92,15 +94,5 @@ func (rd *reader) event(ev llm.Event, err error) error {
 		return context.Canceled // read tells the cause
 	default:
 		return nil
-	}
-}
-
-func (rd *reader) show(ev llm.Event) {
-	switch ev := ev.(type) {
-	case llm.BlockDelta:
-		rd.run.emit(Delta{Op: rd.op, Block: ev.Index, Kind: rd.c.Kind(ev.Index), Text: ev.Text})
-	case llm.Unhandled, llm.Failover:
-		rd.run.emit(StreamEvent{Event: ev})
-	case llm.BlockStart, llm.BlockStop, llm.UsageReport, llm.Finish:
 	}
 }
