@@ -37,7 +37,11 @@ type reporter struct {
 }
 
 func (r *reporter) at(pos token.Pos, format string, args ...any) {
-	r.atPosition(r.fset.Position(pos), format, args...)
+	p := r.fset.Position(pos)
+	if p.Column == 0 { // a //line comment that names no column hides it
+		p.Column = r.fset.PositionFor(pos, false).Column
+	}
+	r.atPosition(p, format, args...)
 }
 
 func (r *reporter) atPosition(pos token.Position, format string, args ...any) {
