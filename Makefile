@@ -70,8 +70,8 @@ bench: setup ## Run the benchmarks into .tmp/bench.txt; OLD=FILE compares with a
 
 .PHONY: lint
 lint: $(GOLANGCI) $(SUMTYPE) ## Lint every module
-	$(GOLANGCI) run $(PKGS)
-	cd internal/tools && GOWORK=off $(GOLANGCI) run ./...
+	$(GOLANGCI) run --allow-parallel-runners $(PKGS)
+	cd internal/tools && GOWORK=off $(GOLANGCI) run --allow-parallel-runners ./...
 	$(SUMTYPE) $(PKGS)
 	@scripts/spdx.sh --check
 
