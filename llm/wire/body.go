@@ -15,6 +15,11 @@ import (
 func IsJSON(h http.Header, body *bufio.Reader) bool {
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	said := err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+	if mark, err := body.Peek(1); err == nil && mark[0] == 0xEF { // a byte order mark is no part of either
+		if mark, err = body.Peek(3); err == nil && string(mark) == "\uFEFF" {
+			_, _ = body.Discard(3) // what was peeked is there
+		}
+	}
 	for {
 		next, err := body.Peek(1)
 		if err != nil {

@@ -185,7 +185,7 @@ func classOfStatus(status int) llm.Class {
 // overflowWords are how providers say that a conversation is too long, in lower
 // case: Anthropic, OpenAI, Gemini, vLLM, llama.cpp, LM Studio, Ollama, Mistral,
 // Groq, OpenRouter, SGLang, xAI, Moonshot, text-generation-inference, Copilot,
-// Cohere and Bedrock, as their servers answered in 2026.
+// Cohere, Bedrock, Zhipu and Volcengine, as their servers answered in 2026.
 var overflowWords = []string{
 	"prompt is too long", "input is too long", "input length and `max_tokens` exceed context limit",
 	"maximum context length", "context length exceeded", "exceeds the context window", "exceeds the model's context",
@@ -196,6 +196,9 @@ var overflowWords = []string{
 	"trying to keep the first", "longer than the model's context length", "input length exceeds the context length",
 	"maximum prompt length", "exceeded model token limit", "`inputs` tokens + `max_new_tokens` must be",
 	"prompt token count of", "tokens in the prompt cannot exceed", "too many input tokens",
+	"input tokens exceeded", "number of input tokens exceeds", "prompt exceeds max length", "exceed max message tokens",
+	"exceeds max length", "exceeds maximum input length", "exceeds the model's maximum", "exceed the model's maximum",
+	"input exceeds the maximum", "maximum input tokens", "exceeds the limit of the model's context",
 }
 
 // Overflow reports whether message is how a provider says that the conversation

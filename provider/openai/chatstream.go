@@ -81,7 +81,7 @@ func (s *chatStream) chunk(kind, data string) error {
 	if err := json.Unmarshal([]byte(data), &c); err != nil {
 		return reply.Malformed("json", "an event is no chunk of a reply: %v", err)
 	}
-	if isFault(c.Error) || c.Object == "error" {
+	if isFault(c.Error) || c.Object == "error" || c.bareFault() {
 		return streamError([]byte(data))
 	}
 	usage := c.Usage.usage()
@@ -264,6 +264,8 @@ func (s *chatStream) target(d callDelta) (*chatCall, error) {
 	switch {
 	case cur == nil:
 		return s.open(d)
+	case d.name == "" && cur.args.Len() > 1 && d.args == cur.args.String() && json.Valid([]byte(d.args)):
+		return nil, nil // the whole arguments once more
 	case d.name == "" || cur.args.Len() == 0 && (d.id == "" || cur.id == "" || d.id == cur.id):
 		return cur, nil // a name in pieces, or none
 	case d.id != "" && cur.id != "" && d.id != cur.id:

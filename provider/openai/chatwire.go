@@ -19,6 +19,15 @@ type chunk struct {
 	Groq    *struct {
 		Usage *chatUsage `json:"usage"`
 	} `json:"x_groq"`
+
+	// Of an error that stands at the top, as DashScope and gateways write it.
+	Code    json.RawMessage `json:"code"`
+	Message json.RawMessage `json:"message"`
+}
+
+// bareFault reports whether the chunk is an error without the field of that name.
+func (c *chunk) bareFault() bool {
+	return len(c.Choices) == 0 && c.Usage == nil && len(c.Message) > 1 && c.Message[0] == '"' && isFault(c.Code)
 }
 
 type chatChoice struct {
@@ -156,8 +165,14 @@ func readCall(raw json.RawMessage) (callDelta, error) {
 			delete(outer, "index")
 		}
 	}
-	if err := field(outer, "index", &d.index); err != nil {
+	var index *float64 // some servers write 0.0
+	if err := field(outer, "index", &index); err != nil {
 		return d, err
+	}
+	if index != nil {
+		if n := int(*index); float64(n) == *index {
+			d.index = &n
+		}
 	}
 	if err := field(outer, "id", (*looseText)(&d.id)); err != nil {
 		return d, err

@@ -25,6 +25,8 @@ type itemStream struct {
 	out    []llm.Event
 
 	items   map[int]*openItem
+	slots   map[int]int    // by output index, the item that it stands for now, where that is another
+	ids     map[string]int // by id, the item that began with it
 	stop    llm.StopReason // set by the terminal event
 	calls   int
 	refused bool
@@ -48,7 +50,7 @@ type openBlock struct {
 }
 
 func newItemStream(vendor string, names *wire.Names) *itemStream {
-	return &itemStream{vendor: vendor, names: names, items: map[int]*openItem{}}
+	return &itemStream{vendor: vendor, names: names, items: map[int]*openItem{}, slots: map[int]int{}, ids: map[string]int{}}
 }
 
 func (s *itemStream) Complete() bool       { return s.stop != "" }
@@ -81,7 +83,25 @@ func (s *itemStream) Take(ev reply.Frame) (bool, error) {
 	if e.OutputIndex < 0 || e.OutputIndex >= maxItems || e.ContentIndex < 0 || e.ContentIndex >= partsPerItem {
 		return true, reply.Malformed("index", "an event is for item %d, part %d", e.OutputIndex, e.ContentIndex)
 	}
+	s.place(&e)
 	return true, s.event(&e, ev.Data)
+}
+
+// place finds the item of an event: by its id where that is known, else by its
+// output index, which compatible servers give to several items.
+func (s *itemStream) place(e *itemEvent) {
+	if e.Type == "response.output_item.added" {
+		return
+	}
+	id := e.ItemID
+	if e.Item != nil {
+		id = e.Item.ID
+	}
+	if slot, ok := s.ids[id]; ok {
+		e.OutputIndex = slot
+	} else if slot, ok := s.slots[e.OutputIndex]; ok {
+		e.OutputIndex = slot
+	}
 }
 
 // known reports whether events of a type are read.
@@ -155,6 +175,7 @@ func (s *itemStream) added(e *itemEvent) error {
 	if e.Item == nil {
 		return reply.Malformed("no_value", "item %d began without its value", e.OutputIndex)
 	}
+	s.renumber(e)
 	it, err := s.item(e.OutputIndex, e.Item.Type)
 	if err != nil {
 		return err
@@ -169,6 +190,21 @@ func (s *itemStream) added(e *itemEvent) error {
 		s.block(e.OutputIndex, 0, it, llm.BlockThinking)
 	}
 	return nil
+}
+
+// renumber gives an item that begins a number of its own where its output index is
+// that of another.
+func (s *itemStream) renumber(e *itemEvent) {
+	if it := s.items[e.OutputIndex]; it != nil && (it.done || it.kind != "" && it.kind != e.Item.Type) {
+		free := 0
+		for i := range s.items {
+			free = max(free, i+1)
+		}
+		s.slots[e.OutputIndex], e.OutputIndex = free, free
+	}
+	if e.Item.ID != "" {
+		s.ids[e.Item.ID] = e.OutputIndex
+	}
 }
 
 // block is a block of an item, started when it is new.

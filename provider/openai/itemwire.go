@@ -13,6 +13,7 @@ import (
 type itemEvent struct {
 	Type         string          `json:"type"`
 	OutputIndex  int             `json:"output_index"`
+	ItemID       string          `json:"item_id"`
 	ContentIndex int             `json:"content_index"`
 	SummaryIndex int             `json:"summary_index"`
 	Delta        string          `json:"delta"`

@@ -24,7 +24,84 @@ func schemaOf(raw json.RawMessage) json.RawMessage {
 	if json.Compact(&flat, raw) != nil {
 		return raw // the server's answer will say what is wrong
 	}
-	return wire.ObjectSchema(plainEscapes(flat.Bytes()))
+	return wire.ObjectSchema(withItems(plainEscapes(flat.Bytes())))
+}
+
+// withItems gives items to arrays that have none, or a list of them: "array schema
+// missing items" is what the server answers otherwise, and refuses all tools. A
+// schema without such an array stays as it is.
+func withItems(schema json.RawMessage) json.RawMessage {
+	if !bytes.Contains(schema, []byte(`"array"`)) {
+		return schema
+	}
+	out, changed := filled(schema, false)
+	if !changed {
+		return schema
+	}
+	return out
+}
+
+// filled writes a schema anew, keys in their order. Inside of properties the keys are
+// names, whatever they are called.
+func filled(raw json.RawMessage, names bool) (json.RawMessage, bool) {
+	raw = bytes.TrimSpace(raw)
+	var j wire.JSON
+	changed := false
+	add := func(value json.RawMessage, names bool) {
+		v, c := filled(value, names)
+		j.Raw(v)
+		changed = changed || c
+	}
+	switch {
+	case len(raw) > 0 && raw[0] == '[':
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			return raw, false
+		}
+		j.Open('[')
+		for _, v := range list {
+			add(v, false)
+		}
+		j.Close(']')
+	case len(raw) > 0 && raw[0] == '{':
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		if _, err := dec.Token(); err != nil {
+			return raw, false
+		}
+		array, items := false, false
+		j.Open('{')
+		for dec.More() {
+			key, err := dec.Token()
+			name, ok := key.(string)
+			var value json.RawMessage
+			if err != nil || !ok || dec.Decode(&value) != nil {
+				return raw, false
+			}
+			j.Key(name)
+			switch {
+			case names:
+				add(value, false)
+			case name == "items" && len(value) > 0 && value[0] != '{' && value[0] != 't' && value[0] != 'f':
+				j.Raw([]byte("{}")) // null, or one schema for each place
+				items, changed = true, true
+			case name == "default", name == "const", name == "enum", name == "examples", name == "example":
+				j.Raw(value) // data
+			default:
+				array = array || name == "type" && bytes.Contains(value, []byte(`"array"`))
+				items = items || name == "items"
+				add(value, name == "properties" || name == "$defs" || name == "definitions" || name == "patternProperties")
+			}
+		}
+		if !names && array && !items {
+			j.Key("items")
+			j.Raw([]byte("{}"))
+			changed = true
+		}
+		j.Close('}')
+	default:
+		return raw, false
+	}
+	return slices.Clone(j.Bytes()), changed
 }
 
 // plainEscapes writes < > and & where compact JSON has their escapes.

@@ -139,6 +139,7 @@ func (r *reader[E]) flush() bool {
 
 func (r *reader[E]) stream(body io.Reader) error {
 	var tail *time.Timer
+	var halves pairs
 	for ev, err := range r.Frames(body, 0) {
 		if err != nil {
 			if r.Decoder.Complete() {
@@ -150,6 +151,7 @@ func (r *reader[E]) stream(body io.Reader) error {
 			return err
 		}
 		frame := Frame(ev)
+		frame.Data = halves.join(frame.Data)
 		moved, err := r.Decoder.Take(frame)
 		if moved {
 			r.guard.Seen()
