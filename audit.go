@@ -15,12 +15,13 @@ type CacheCause string
 
 // The causes.
 const (
-	CachePrefixEdited CacheCause = "prefix edited" // the history was replaced, cut or the engine unlocked
-	CacheToolsChanged CacheCause = "tools changed"
-	CachePruned       CacheCause = "pruned"
-	CacheLookBack     CacheCause = "look-back exceeded" // more than 20 blocks were added at once
-	CacheExpired      CacheCause = "expired"            // the last request was more than five minutes ago
-	CacheUnknown      CacheCause = "unknown"
+	CachePrefixEdited  CacheCause = "prefix edited" // the history was replaced, cut or the engine unlocked
+	CacheToolsChanged  CacheCause = "tools changed"
+	CachePruned        CacheCause = "pruned"
+	CacheImagesDropped CacheCause = "images dropped"     // see [WithDropImages]
+	CacheLookBack      CacheCause = "look-back exceeded" // more than 20 blocks were added at once
+	CacheExpired       CacheCause = "expired"            // the last request was more than five minutes ago
+	CacheUnknown       CacheCause = "unknown"
 )
 
 const (

@@ -226,6 +226,7 @@ func (b *batch) asked(ctx context.Context, ordinal int, call llm.Call) (answered
 func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	n := len(b.armed.calls)
 	slots := b.bench.room(n)
+	hurry := b.inbox.hurried()
 	for i, c := range b.armed.calls {
 		if b.watched() {
 			shown := c.call // a hook may have put a secret into it
@@ -234,7 +235,7 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 		}
 		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,
-			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal,
+			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal, Hurry: hurry,
 		}}
 	}
 	b.armed.op = 0

@@ -20,6 +20,7 @@ type inbox struct {
 	running  bool
 	pause    *string                 // a pause was asked for, and why
 	cancel   context.CancelCauseFunc // gives up the reply that is being written
+	hurry    chan struct{}           // of the calls that start next
 }
 
 // Send gives a user message to the run, now or while it goes on: it is placed
@@ -70,6 +71,29 @@ func (l *Locked) Pause(reason string) {
 	}
 }
 
+// Hurry asks the calls that run now for what they have: tools that look at
+// [tool.Call.Hurry] return early with a part. Calls that start later are not asked,
+// nothing is cancelled, and the run goes on (S-101). Without a run it does nothing.
+func (l *Locked) Hurry() {
+	in := &l.core.inbox
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.hurry != nil {
+		close(in.hurry)
+		in.hurry = nil
+	}
+}
+
+// hurried is what calls that start now are given to listen to.
+func (in *inbox) hurried() <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.hurry == nil {
+		in.hurry = make(chan struct{})
+	}
+	return in.hurry
+}
+
 // begin and end frame a run: outside it a pause has nothing to pause.
 func (in *inbox) begin() {
 	in.mu.Lock()
@@ -80,7 +104,7 @@ func (in *inbox) begin() {
 func (in *inbox) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.running, in.pause, in.cancel = false, nil, nil
+	in.running, in.pause, in.cancel, in.hurry = false, nil, nil, nil
 }
 
 // interrupt says how to give up the reply that is being written. A run that is

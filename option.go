@@ -45,6 +45,7 @@ type config struct {
 	truncations  *int
 	masker       Masker
 	prune        *PruneConfig
+	dropImages   bool
 	cacheKey     string
 	sequential   bool
 }

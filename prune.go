@@ -35,6 +35,12 @@ func WithPruning(p PruneConfig) Option {
 	}
 }
 
+// WithDropImages leaves the images of a tool result out of requests once the model
+// has answered to them (E-36). Without it they are sent with every request. The
+// history keeps them, and so does the committed prefix. Where images are left out, a
+// provider's cache ends; the audit says so with [CacheImagesDropped].
+func WithDropImages() Option { return func(c *config) { c.dropImages = true } }
+
 // A PruneDecision is what was found before a request (E-182).
 type PruneDecision struct {
 	Fired      bool
@@ -45,36 +51,47 @@ type PruneDecision struct {
 
 // pruner makes the projection of the history that is sent.
 type pruner struct {
-	mark  int
-	sent  []llm.Message // the projection, while mark > 0; grows with the history
-	next  int           // candidates are counted up to here
-	count int           // of them, from mark on
-	saves int64
+	mark     int
+	sent     []llm.Message // the projection, nil while it is the history; grows with it
+	next     int           // candidates are counted up to here
+	count    int           // of them, from mark on
+	saves    int64
+	answered int // images of the messages before this one are left out
 }
 
-// project is the history as it is sent. Without pruning it is the history itself.
+// project is the history as it is sent. Where nothing is left out it is the history
+// itself.
 func (c *core) project() []llm.Message {
 	history := c.state.History()
-	if c.cfg.prune == nil {
-		return history
-	}
-	c.meter.grow(history)
 	p := &c.pruner
-	if d, asked := c.evaluate(history); asked {
-		if d.Fired {
-			p.move(history, d.Mark, c.lock.n)
-			c.store.add(journal.Note{Kind: notePruned, Data: mustJSON(d.Mark)})
-			c.audit.forget(CachePruned)
-		}
-		if c.watched() {
-			c.emit(PruneEvaluated{Decision: d})
-		}
+	if c.cfg.prune != nil {
+		c.prune(history)
 	}
-	if p.mark == 0 {
+	if c.cfg.dropImages && p.dropImages(history, c.lock.n) {
+		c.audit.forget(CacheImagesDropped)
+	}
+	if p.sent == nil {
 		return history
 	}
 	p.sent = append(p.sent, history[len(p.sent):]...)
 	return slices.Clip(p.sent)
+}
+
+// prune moves the mark when that is worth it.
+func (c *core) prune(history []llm.Message) {
+	c.meter.grow(history)
+	d, asked := c.evaluate(history)
+	if !asked {
+		return
+	}
+	if d.Fired {
+		c.pruner.move(history, d.Mark, c.lock.n)
+		c.store.add(journal.Note{Kind: notePruned, Data: mustJSON(d.Mark)})
+		c.audit.forget(CachePruned)
+	}
+	if c.watched() {
+		c.emit(PruneEvaluated{Decision: d})
+	}
 }
 
 // evaluate finds what could be left out now. It looks at each message once. asked
@@ -89,7 +106,7 @@ func (c *core) evaluate(history []llm.Message) (d PruneDecision, asked bool) {
 	p.next = max(p.next, p.mark, c.lock.n)
 	// The border only moves on: the suffix behind it holds Protect tokens.
 	for p.next < len(history) && total.Tokens-c.meter.estimate(p.next+1).Tokens >= max(cfg.Protect, 0) {
-		if n, saved := prunable(history[p.next]); n > 0 {
+		if n, saved := prunable(p.shown(history, p.next)); n > 0 {
 			p.count += n
 			p.saves += saved
 		}
@@ -103,15 +120,63 @@ func (c *core) evaluate(history []llm.Message) (d PruneDecision, asked bool) {
 }
 
 func (p *pruner) move(history []llm.Message, mark, locked int) {
-	if p.mark == 0 {
-		p.sent = slices.Clone(history)
-	} else {
-		p.sent = append(slices.Clone(p.sent), history[len(p.sent):]...)
-	}
+	p.own(history)
 	for i := max(p.mark, locked); i < mark; i++ {
 		p.sent[i] = pruned(history[i])
 	}
 	p.mark, p.count, p.saves = mark, 0, 0
+}
+
+// own makes the projection a list that no request has seen.
+func (p *pruner) own(history []llm.Message) {
+	p.sent = append(slices.Clone(p.sent), history[len(p.sent):]...)
+}
+
+// shown is the message n as it was sent, or will be.
+func (p *pruner) shown(history []llm.Message, n int) llm.Message {
+	if n < len(p.sent) {
+		return p.sent[n]
+	}
+	return history[n]
+}
+
+// dropImages leaves out the images of results that a reply has followed. It looks at
+// each message once, and reports whether there were any.
+func (p *pruner) dropImages(history []llm.Message, locked int) (dropped bool) {
+	reply := len(history) - 1
+	for reply > 0 && history[reply].Role != llm.RoleAssistant {
+		reply--
+	}
+	for i := max(p.answered, locked); i < reply; i++ {
+		m, found := withoutImages(p.shown(history, i))
+		if !found {
+			continue
+		}
+		if !dropped {
+			p.own(history)
+			dropped = true
+		}
+		p.sent[i] = m
+	}
+	p.answered = max(p.answered, reply)
+	return dropped
+}
+
+func withoutImages(m llm.Message) (llm.Message, bool) {
+	found := false
+	for i, part := range m.Parts {
+		r, ok := part.(llm.Result)
+		if !ok || len(r.Images) == 0 {
+			continue
+		}
+		if !found {
+			m.Parts = slices.Clone(m.Parts)
+			found = true
+		}
+		r.Images = nil
+		m.Parts[i] = r
+	}
+	return m, found
 }
 
 // unsee forgets that the message n was seen, for it will change before it is sent.

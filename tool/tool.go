@@ -68,6 +68,11 @@ type Call struct {
 	Run     string // the run's name in the journal; empty without one
 	Op      uint64 // the batch
 	Ordinal int    // index in the batch, from 0
+
+	// Hurry is closed when somebody asks for what there is by now (S-101). A tool that
+	// takes long may then return early with a part, and say so; it is no cancel, and the
+	// run goes on. Nil means that nobody will ask.
+	Hurry <-chan struct{}
 }
 
 // Key is an idempotency key: the same for this call however often it is tried,
