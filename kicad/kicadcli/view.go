@@ -90,6 +90,9 @@ func (r *Runner) open(in Input) (*view, error) {
 		}
 	}
 	if bad := waiting(dir, 0); bad != "" {
+		if short, err := filepath.Rel(root, bad); err == nil {
+			bad = filepath.ToSlash(short)
+		}
 		return nil, &Error{Kind: BadInput, Detail: bad + " is a pipe, a socket or a device, which kicad-cli would wait for; put the file itself there, or remove it"}
 	}
 	top, err := os.MkdirTemp(filepath.Join(r.home, "views"), "")
