@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/sumdb/dirhash"
+	"golang.org/x/mod/zip"
 
 	"github.com/fiducial-dev/fiducial/internal/tools/publish"
 )
@@ -151,6 +154,9 @@ func TestRelease(t *testing.T) {
 	if got := git(t, dir, "show", "--format=", "--name-only", commit); got != "kicad/go.mod\nkicad/go.sum" {
 		t.Errorf("the commit changes %q", got)
 	}
+	if got, want := git(t, dir, "show", commit+":kicad/go.sum"), vcsSum(t, dir, commit); !strings.Contains(got, want) {
+		t.Errorf("go.sum of kicad is\n%s\nand of the tag comes %q", got, want)
+	}
 	if got := git(t, dir, "rev-parse", "HEAD", commit+"^"); got != head+"\n"+head || git(t, dir, "status", "--porcelain") != "" {
 		t.Errorf("HEAD and the commit's parent are %q, want %q twice; status %q", got, head, git(t, dir, "status", "--porcelain"))
 	}
@@ -178,6 +184,25 @@ func TestCheckTellsAll(t *testing.T) {
 	if err := publish.CheckContents(t.Context(), tr); !errors.As(err, &contents) || len(contents.Wrong) != 1 {
 		t.Errorf("the contents alone: got %v, want the key", err)
 	}
+}
+
+// vcsSum is go.sum's line for the root module as a proxy makes it of the tag.
+func vcsSum(t *testing.T, dir, commit string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.zip")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := module.Version{Path: "example.com/a", Version: "v1.2.3"}
+	if err := errors.Join(zip.CreateFromVCS(f, v, dir, commit, ""), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	sum, err := dirhash.HashZip(file, dirhash.Hash1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Path + " " + v.Version + " " + sum
 }
 
 func TestReleaseLeavesNoHalf(t *testing.T) {
