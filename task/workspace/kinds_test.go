@@ -3,12 +3,16 @@
 package workspace_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/fiducial-dev/fiducial/task/workspace"
 )
@@ -348,4 +352,60 @@ func TestKinds_CommitEncoding(t *testing.T) {
 	if got := r.git("cat-file", "commit", "HEAD"); !strings.Contains(got, "R1 auf 10 k\u03a9") || strings.Contains(got, "encoding") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A hook that hangs ends when the run is stopped, with what it had started, and nothing is committed.
+func TestKinds_HookHangs(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{design: "sheet\n"})
+	s := r.snapshot("run1")
+	r.write(design, "run\n")
+	pid := filepath.Join(t.TempDir(), "pid")
+	r.hook("pre-commit", "sleep 600 &\necho $! > "+pid+"\nwait\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if text, err := os.ReadFile(pid); err == nil && len(text) > 0 {
+				cancel()
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	_, err := s.Commit(ctx, "Run", workspace.CommitOptions{})
+	if kind(err) != workspace.KindHook || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if got := r.git("rev-list", "--count", "HEAD"); got != "1\n" || r.read(design) != "run\n" {
+		t.Errorf("%s commits, sheet %q", got, r.read(design))
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(mustRead(t, pid))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); alive(child); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the hook's child lives on")
+		}
+	}
+}
+
+// alive reports whether a process runs; one that nobody has reaped yet does not.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil || p.Signal(syscall.Signal(0)) != nil {
+		return false
+	}
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return !strings.Contains(string(stat), ") Z")
+}
+
+func mustRead(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
