@@ -54,7 +54,7 @@ func TestB72_DecisionLog(t *testing.T) {
 	}
 	log := b.bytes("docs/DECISIONS.md")
 	for i, line := range []string{"three resistors", "more resistors", "lower still"} {
-		if !strings.Contains(log, "- D"+strconv.Itoa(i+1)+", ") || !strings.Contains(log, line) {
+		if !strings.Contains(log, "- DEC-"+strconv.Itoa(i+1)+", ") || !strings.Contains(log, line) {
 			t.Errorf("the log lacks %q:\n%s", line, log)
 		}
 	}

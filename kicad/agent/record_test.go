@@ -162,10 +162,10 @@ func TestRecordDecision(t *testing.T) {
 	b.now = func() time.Time { return time.Date(2026, 11, 30, 23, 0, 0, 0, time.UTC) }
 	b.must("record_decision", in{"what": "no\nfuse", "why": "USB limits", "affects": []string{"R1"}})
 	got, ok := strings.CutPrefix(b.bytes("docs/DECISIONS.md"), files["docs/DECISIONS.md"])
-	if !ok || got != "\r\n- D1, 2026-11-30, run r1: no fuse Why: USB limits Affects: R1\r\n" {
+	if !ok || got != "\r\n- DEC-1, 2026-11-30, run r1: no fuse Why: USB limits Affects: R1\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if len(b.obliged()) > 0 || !cmp.Equal(b.rules.Tally().Decisions, []string{"D1: no fuse"}) {
+	if len(b.obliged()) > 0 || !cmp.Equal(b.rules.Tally().Decisions, []string{"DEC-1: no fuse"}) {
 		t.Errorf("open %q, decisions %q", b.obliged(), b.rules.Tally().Decisions)
 	}
 	b.refuses("record_decision", in{"what": "x", "why": " "}, "nothing was written")

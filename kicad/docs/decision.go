@@ -13,20 +13,23 @@ import (
 
 var (
 	// numbered is a decision with a number, as logs have them: "- D7, ...", "## ADR-007: ...", "| DEC_3 |", "## 4. ...".
-	numbered = regexp.MustCompile(`(?i)^[\s>]*(?:[-*+]\s+|#+\s+|\|\s*|\*\*)[*_\[` + "`" + `]*((?:ADR|DEC|DR|D)[-_ ]?|Decision\s+)([0-9]{1,6})\b`)
+	numbered = regexp.MustCompile(`(?i)^[\s>]*(?:[-*+]\s+|#+\s+|\|\s*|\*\*)[*_\[` + "`" + `]*((?:ADR|DEC|DR|D)[-_ ]?|Decision\s+)([0-9]{1,6})(?:\s*[,:.)|*_\]\x{2013}-]|$)`)
 	chapter  = regexp.MustCompile(`^#+\s+([0-9]{1,6})[.:)]\s`)
 	// unnumbered is a line that earlier versions wrote.
 	unnumbered = regexp.MustCompile(`^- [0-9]{4}-[0-9]{2}-[0-9]{2}, run `)
 )
 
+// own is the mark before a number where a log has none of its own. D alone would be a diode.
+const own = "DEC-"
+
 // NextDecision is what the next decision of a log is called: one above the highest number in it, in the spelling of
-// that one (ADR-007 is followed by ADR-008), else D1 and so on. Lines without a number, as they were once written,
+// that one (ADR-007 is followed by ADR-008), else DEC-1 and so on. Lines without a number, as they were once written,
 // count as the first ones. Fenced blocks and comments do not count.
 func NextDecision(src []byte) string {
 	lines := splitLines(src)
 	blocks(lines)
 	highest, plain := 0, 0
-	prefix, width := "D", 0
+	prefix, width := own, 0
 	for _, l := range lines {
 		switch m, c := numbered.FindStringSubmatch(l.text), chapter.FindStringSubmatch(l.text); {
 		case l.hidden:
@@ -36,7 +39,7 @@ func NextDecision(src []byte) string {
 			}
 		case c != nil:
 			if n, _ := strconv.Atoi(c[1]); n > highest {
-				highest, prefix, width = n, "D", 0
+				highest, prefix, width = n, own, 0
 			}
 		case unnumbered.MatchString(l.text):
 			plain++
@@ -48,7 +51,7 @@ func NextDecision(src []byte) string {
 // spelling is the mark before a number, without what would part it in a line.
 func spelling(prefix string) string {
 	if strings.HasPrefix(strings.ToLower(prefix), "decision") {
-		return "D"
+		return own
 	}
 	return strings.TrimRight(prefix, " ")
 }
@@ -62,7 +65,7 @@ func AppendNumbered(file string, src []byte, name string, d Decision) sexpr.Edit
 	return e
 }
 
-// Named is the line with what the decision is called: "- D7, 2026-11-30, run x: ...".
+// Named is the line with what the decision is called: "- DEC-7, 2026-11-30, run x: ...".
 func (d Decision) Named(name string) string {
 	return "- " + name + ", " + strings.TrimPrefix(d.String(), "- ")
 }

@@ -13,21 +13,22 @@ import (
 // A decision gets the number behind the highest of the log, in the log's own spelling.
 func TestNextDecision(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "D1",
-		"# Decisions\n\nOne line.\n": "D1",
-		"- 2026-11-30, run r1: a\n- 2026-11-30, run r2: b\n":         "D3",
+		"":                           "DEC-1",
+		"# Decisions\n\nOne line.\n": "DEC-1",
+		"- 2026-11-30, run r1: a\n- 2026-11-30, run r2: b\n":         "DEC-3",
 		"- 2026-11-30, run r1: a\r\n- D2, 2026-11-30, run r2: b\r\n": "D3",
 		"- D9, x\n- D10, y\n- D3, z\n":                               "D11",
 		"## ADR-007: use an LDO\n\nBecause.\n":                       "ADR-008",
 		"| DEC_3 | use an LDO |\n":                                   "DEC_4",
-		"## Decision 4: x\n":                                         "D5",
-		"## 12. Use an LDO\n":                                        "D13",
+		"## Decision 4: x\n":                                         "DEC-5",
+		"## 12. Use an LDO\n":                                        "DEC-13",
 		"- **D-041** x\n":                                            "D-042",
-		"D1 is the green LED\n- 3V3 comes from U1\n":                 "D1",
+		"D1 is the green LED\n- 3V3 comes from U1\n":                 "DEC-1",
 		"```\n- D7, an example\n```\n<!-- - D8 -->\n- D2, real\n":    "D3",
-		"- D12345678901234567890, x\n":                               "D1",
+		"- D12345678901234567890, x\n":                               "DEC-1",
 		"\xef\xbb\xbf# D\n\n- D1, a":                                 "D2",
-		"- the diode D4 is green\n":                                  "D1",
+		"- D4 is the green LED\n":                                    "DEC-1",
+		"- the diode D4 is green\n":                                  "DEC-1",
 	} {
 		if got := docs.NextDecision([]byte(text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

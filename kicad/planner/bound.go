@@ -237,7 +237,7 @@ func nextKey(keys []string, text string) string {
 }
 
 var (
-	noise  = []string{"the", "a", "an", "of", "on", "in", "at", "is", "are", "be", "must", "may", "shall", "should", "not", "never", "no", "and", "to", "has", "have", "pin", "net", "through", "over", "for", "stays", "stay", "draw", "exceed", "more", "than"}
+	noise  = []string{"the", "a", "an", "of", "on", "in", "at", "is", "are", "be", "must", "may", "shall", "should", "not", "never", "and", "to", "has", "have", "pin", "net", "through", "over", "for", "stays", "stay", "draw", "exceed", "more", "than"}
 	letter = regexp.MustCompile(`[A-Za-z0-9_]+`)
 )
 
@@ -252,8 +252,12 @@ func slug(text string) string {
 			words = append(words, w)
 		}
 	}
-	if len(words) == 0 {
+	switch key := strings.Join(words, "-"); {
+	case key == "":
 		return "constraint-1"
+	case len(words) == 1 && refName.MatchString(key): // R1 at least 270 ohm
+		return key + "-value"
+	default:
+		return key
 	}
-	return strings.Join(words, "-")
 }

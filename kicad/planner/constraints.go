@@ -207,7 +207,7 @@ func (p plan) record() []recordCall {
 			r, _ := p.registry()
 			was, _ := p.pick(r)
 			all = append(all, recordCall{"record_decision", args{
-				"what": fmt.Sprintf("Constraint %s: %s (before: %s)", c.Key, c.Text, was.Text), "why": p.why, "affects": []string{c.Key},
+				"what": fmt.Sprintf("Constraint %s: %s (before: %s).", c.Key, c.Text, was.Text), "why": sentence(p.why), "affects": []string{c.Key},
 			}})
 		}
 		return all

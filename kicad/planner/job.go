@@ -88,7 +88,7 @@ func (j job) look() llm.Message {
 		all = append(all, call("read_file", args{"path": file}))
 	}
 	if len(all) == 0 {
-		return newJob(talk{request: j.request, steps: []step{{}}}, j.all[0].system, j.requests()).propose()
+		return newJob(talk{request: j.request, steps: []step{{}}}, j.all[0].system, j.requests()).proposeAs(j.intent())
 	}
 	return calls(j.intent(), all...)
 }
@@ -135,7 +135,9 @@ func (j job) closer() (all []llm.Call) {
 }
 
 // propose checks the request against the design, and proposes the change.
-func (j job) propose() llm.Message {
+func (j job) propose() llm.Message { return j.proposeAs("Proposing the change.") }
+
+func (j job) proposeAs(text string) llm.Message {
 	if more := j.closer(); len(more) > 0 {
 		return calls("Looking closer.", more...)
 	}
@@ -167,7 +169,7 @@ func (j job) propose() llm.Message {
 	if len(patterns) > 0 {
 		all = append(all, call("search", args{"pattern": strings.Join(patterns, "|"), "glob": "*.md"}))
 	}
-	return calls("Proposing the change.", all...)
+	return calls(text, all...)
 }
 
 func (j job) sameText() string {

@@ -86,7 +86,7 @@ func TestParse(t *testing.T) {
 		"check the docs and fix them":                        docs,
 		"Fix the documents.":                                 docs,
 		"please check the documentation and repair it":       docs,
-		"bring the docs in line with the design":             nil,
+		"bring the docs in line with the design":             docs,
 		"fix docs and delete the board":                      nil,
 		"check docs":                                         nil,
 		"rename STATUS to BEAT and set R3 to 10k":            both(net("STATUS", "BEAT"), set("R3", "Value", "10k")),

@@ -92,9 +92,14 @@ func parse(text string) ([]request, error) {
 	if all, ok := p.from(0); ok {
 		return all, nil
 	}
-	fail.Hint = p.hint
+	if fail.Hint = p.hint; p.hint == "" && mustSay.MatchString(text) {
+		fail.Hint = "To record what must hold, say: add a constraint: " + cutName(oneLine(text), 200) + " because ..."
+	}
 	return nil, fail
 }
+
+// mustSay is what a constraint sounds like.
+var mustSay = regexp.MustCompile(`(?i)\b(?:must|shall|never|at most|at least|no more than|may not|has to)\b`)
 
 // parser finds the places where a request can be parted.
 type parser struct {

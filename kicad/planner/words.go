@@ -211,7 +211,7 @@ func wantsDocs(words []word) bool {
 	fix, what := false, false
 	for _, w := range words {
 		switch {
-		case w.is("fix", "repair", "update", "mend", "correct", "sync", "synchronise", "synchronize"):
+		case w.is("fix", "repair", "update", "mend", "correct", "sync", "synchronise", "synchronize", "bring"):
 			fix = true
 		case w.is("docs", "documents", "documentation", "doc", "bom.md", "pinout.md", "drift"):
 			what = true
