@@ -76,11 +76,17 @@ func generateGolden(t *testing.T, dir folder) []txtar.File {
 	t.Helper()
 	files, err := toolgen.Generate(t.Context(), toolgen.Config{Dir: string(dir), Patterns: []string{"./..."}, Env: alone()})
 	if mistakes, ok := errors.AsType[*toolgen.Error](err); ok {
-		text := strings.ReplaceAll(mistakes.Error(), string(dir)+string(filepath.Separator), "") + "\n"
+		var text strings.Builder
+		for _, d := range mistakes.Diagnostics {
+			if rel, err := filepath.Rel(string(dir), d.Pos.Filename); err == nil && filepath.IsLocal(rel) {
+				d.Pos.Filename = filepath.ToSlash(rel)
+			}
+			text.WriteString(d.String() + "\n")
+		}
 		if err := os.RemoveAll(string(dir)); err != nil {
 			t.Fatal(err)
 		}
-		return []txtar.File{{Name: mistakesGolden, Data: []byte(text)}}
+		return []txtar.File{{Name: mistakesGolden, Data: []byte(text.String())}}
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -202,7 +202,11 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 		r.at(v.Pos(), "parameter %s of %s is variadic, which is not supported: take a slice", v.Name(), m.goName)
 		return false
 	}
-	_, optional := types.Unalias(v.Type()).(*types.Pointer)
+	p, optional := types.Unalias(v.Type()).(*types.Pointer)
+	if optional && kindOf(p.Elem()) != argument {
+		r.at(v.Pos(), "parameter %s of %s is a pointer: take a %s, which is handed in", v.Name(), m.goName, typeName(u.pkg, p.Elem()))
+		return false
+	}
 	s, err := schemas.parameter(v.Type())
 	if err != nil {
 		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) {

@@ -278,7 +278,7 @@ func (d folder) run(t *testing.T, name string, args ...string) (string, int) {
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return filepath.ToSlash(string(out)), cmd.ProcessState.ExitCode() // the names in it, on Windows
 }
 
 func (d folder) must(t *testing.T, name string, args ...string) string {
