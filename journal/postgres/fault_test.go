@@ -412,6 +412,12 @@ func TestOpenErrors(t *testing.T) {
 		{"postgres://u:S3cret@127.0.0.1:x/db", postgres.Options{}, journal.ErrInvalid},
 		{"postgres://u:S3cret@127.0.0.1/db?sslmode=perhaps", postgres.Options{}, journal.ErrInvalid},
 		{"host=127.0.0.1 password=S3cret port=none", postgres.Options{}, journal.ErrInvalid},
+		{"postgres//u:S3cret@127.0.0.1/db", postgres.Options{}, journal.ErrInvalid}, // a colon is missing
+		{"postgres://u:S3cret/x@127.0.0.1/db", postgres.Options{}, journal.ErrInvalid},
+		{"postgres://u:S3cret#@127.0.0.1:1/db", postgres.Options{}, journal.ErrStorage},
+		{"postgres://u:S3cret%@127.0.0.1/db", postgres.Options{}, journal.ErrInvalid},
+		{"postgres://u:S3cret %20@127.0.0.1/db", postgres.Options{}, journal.ErrInvalid},
+		{"host=127.0.0.1 password='S3cret", postgres.Options{}, journal.ErrInvalid},
 		{strings.Replace(url, "postgres@", "nobody:S3cret@", 1), postgres.Options{}, journal.ErrStorage},
 		{url, postgres.Options{Schema: `a"b`}, journal.ErrInvalid},
 		{url, postgres.Options{TTL: time.Millisecond}, journal.ErrInvalid},
@@ -424,5 +430,50 @@ func TestOpenErrors(t *testing.T) {
 		if strings.Contains(fmt.Sprintf("%v %+v", err, err), "S3cret") {
 			t.Errorf("the password stands in %v", err)
 		}
+	}
+}
+
+// A role that may do nothing but what it was given is told what it lacks, and works
+// in a schema that somebody made for it.
+func TestOrdinaryRole(t *testing.T) {
+	url := server(t)
+	schema := schemaOf(t.TempDir())
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }() // the test ends
+	role := "role_" + schema
+	if _, err := conn.Exec(t.Context(), `CREATE ROLE `+role+` LOGIN`); err != nil {
+		t.Fatal(err)
+	}
+	theirs := strings.Replace(url, "postgres@", role+"@", 1)
+	_, err = postgres.Open(t.Context(), theirs, postgres.Options{Schema: schema})
+	if !errors.Is(err, journal.ErrStorage) || !strings.Contains(fmt.Sprint(err), "CREATE SCHEMA "+schema) {
+		t.Errorf("open without a schema: %v, want what an administrator has to do", err)
+	}
+	if _, err := conn.Exec(t.Context(), `CREATE SCHEMA `+schema+` AUTHORIZATION `+role); err != nil {
+		t.Fatal(err)
+	}
+	j := openAt(t, theirs, postgres.Options{Schema: schema})
+	if err := j.Create(t.Context(), "r", journal.Header{}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := j.Acquire(t.Context(), "r", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(t.Context(), journal.Mark{Ended: true}, journal.Note{Kind: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range j.Follow(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d records were followed, want 2", n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func Open(ctx context.Context, url string, opts Options) (*Journal, error) {
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, &journal.Error{Kind: journal.KindInvalid, Op: "open", Err: err}
+		return nil, &journal.Error{Kind: journal.KindInvalid, Op: "open", Err: addressError(err)}
 	}
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 10*time.Second)
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -111,6 +112,22 @@ func Open(ctx context.Context, url string, opts Options) (*Journal, error) {
 	go j.cry(ctx)
 	go j.listen(ctx)
 	return j, nil
+}
+
+// addressError says what is wrong with an address and nothing of what stands in it:
+// where the parser went astray it takes a part of the password for something else.
+func addressError(err error) error {
+	const advice = "give postgres://user:password@host:port/database, with %XX for what is no letter or digit in the password"
+	text := err.Error() // cannot parse `the address`: what (why)
+	i := strings.LastIndex(text, "`: ")
+	if i < 0 {
+		return errors.New("the address of the database cannot be read: " + advice)
+	}
+	said, why, _ := strings.Cut(text[i+3:], " (")
+	if why = strings.TrimSuffix(why, ")"); why != "" && !strings.ContainsAny(why, `"'`+"`") { // nothing is quoted
+		said += ": " + why
+	}
+	return fmt.Errorf("the address of the database: %s: %s", said, advice)
 }
 
 // Promise is [journal.Durable]. It is the server's administrator who keeps fsync and

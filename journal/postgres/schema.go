@@ -151,7 +151,7 @@ func (j *Journal) migrate(ctx context.Context) error {
 		return &journal.FormatError{Version: v, Kind: "database", Err: errors.New(
 			"the database has older tables, or none: open it for writing once")}
 	}
-	return pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, j.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockKey(j.opts.Schema)); err != nil {
 			return err
 		}
@@ -161,7 +161,15 @@ func (j *Journal) migrate(ctx context.Context) error {
 		}
 		s := j.opts.Schema
 		var step strings.Builder
-		step.WriteString("CREATE SCHEMA IF NOT EXISTS " + s + "; CREATE TABLE IF NOT EXISTS " + s + ".version(version INT NOT NULL);")
+		// IF NOT EXISTS asks for the right to make one even when it is there.
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS(SELECT FROM pg_catalog.pg_namespace WHERE nspname=$1)`, s).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			step.WriteString("CREATE SCHEMA " + s + ";")
+		}
+		step.WriteString("CREATE TABLE IF NOT EXISTS " + s + ".version(version INT NOT NULL);")
 		for ; v < len(migrations); v++ {
 			step.WriteString(strings.ReplaceAll(migrations[v], "$.", s+"."))
 		}
@@ -169,6 +177,10 @@ func (j *Journal) migrate(ctx context.Context) error {
 		_, err = tx.Exec(ctx, step.String(), pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
+	if code(err) == noPrivilege {
+		err = fmt.Errorf("%w: this role may not make tables in schema %[2]s: an administrator can CREATE SCHEMA %[2]s AUTHORIZATION it", err, j.opts.Schema)
+	}
+	return err
 }
 
 // lockKey is a number that others who use the database hardly hold a lock under.

@@ -67,6 +67,7 @@ func code(err error) string {
 const (
 	uniqueViolation = "23505"
 	noSuchRow       = "23503" // of the table that a row refers to
+	noPrivilege     = "42501"
 )
 
 // storeError gives an error of the server or the network its kind. Errors that have

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	lib "modernc.org/sqlite" // registers the driver "sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -52,11 +53,15 @@ func isJournalError(err error) bool {
 	return false
 }
 
-// isFull reports that there was no room.
-func isFull(err error) bool {
+// isCode reports whether an error of SQLite is of one of the primary codes of
+// https://www.sqlite.org/rescode.html.
+func isCode(err error, of ...int) bool {
 	s, ok := errors.AsType[*lib.Error](err)
-	return ok && s.Code()&0xff == codes.SQLITE_FULL
+	return ok && slices.Contains(of, s.Code()&0xff)
 }
+
+// isFull reports that there was no room.
+func isFull(err error) bool { return isCode(err, codes.SQLITE_FULL) }
 
 // isSyncFailure reports that the system could not say what is on disk.
 func isSyncFailure(err error) bool {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,8 +122,17 @@ func TestOtherFiles(t *testing.T) {
 	if _, err := sqlite.Open(t.Context(), text, sqlite.Options{}); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("open of a text: %v, want ErrDamaged", err)
 	}
-	if _, err := sqlite.Open(t.Context(), dir, sqlite.Options{}); !errors.Is(err, journal.ErrStorage) {
-		t.Errorf("open of a folder: %v, want ErrStorage", err)
+	for _, opts := range []sqlite.Options{{}, {ReadOnly: true}} {
+		_, err := sqlite.Open(t.Context(), dir, opts)
+		if !errors.Is(err, journal.ErrStorage) || !strings.Contains(fmt.Sprint(err), dir) || !strings.Contains(fmt.Sprint(err), "director") && !strings.Contains(fmt.Sprint(err), "folder") {
+			t.Errorf("open of a folder: %v, want ErrStorage that says so", err)
+		}
+		if _, err := sqlite.Open(t.Context(), "", opts); !errors.Is(err, journal.ErrInvalid) {
+			t.Errorf("open of an empty path: %v, want ErrInvalid", err)
+		}
+		if _, err := sqlite.Open(t.Context(), filepath.Join(text, "x.db"), opts); !errors.Is(err, journal.ErrStorage) {
+			t.Errorf("open below a file: %v, want ErrStorage", err)
+		}
 	}
 	newer := filepath.Join(dir, "newer.db")
 	if err := open(t, newer, sqlite.Options{}).Close(); err != nil {
@@ -155,13 +165,54 @@ func TestOtherFiles(t *testing.T) {
 }
 
 func TestPathsOfAllKinds(t *testing.T) {
-	for _, name := range []string{"a b.db", "a?mode=ro.db", "a#b.db", "100%.db", "ä&ö.db", "file:x.db"} {
+	for _, name := range []string{"a b.db", "it's \"x\".db", "😀.db", "new\nline.db", ":memory:", "a?mode=ro.db", "a#b.db", "100%.db", "ä&ö.db", "file:x.db"} {
 		path := filepath.Join(t.TempDir(), name)
 		lease(t, open(t, path, sqlite.Options{}), "r")
 		if _, err := os.Stat(path); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestLinks: a database has one lock, whatever it is called.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	for link, to := range map[string]string{"other": "sub", "one.db": "sub/real.db", "two.db": filepath.Join(dir, "other", "real.db"), "loop.db": "loop.db"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	// At first the links lead nowhere.
+	lease(t, open(t, filepath.Join(dir, "one.db"), sqlite.Options{}), "r")
+	for _, name := range []string{"one.db", "two.db", "other/real.db", "sub/real.db"} {
+		j := open(t, filepath.Join(dir, name), sqlite.Options{})
+		if _, err := j.Acquire(t.Context(), "r", "x"); !errors.Is(err, journal.ErrHeld) {
+			t.Errorf("acquire by %s: %v, want ErrHeld", name, err)
+		}
+	}
+	if _, err := sqlite.Open(t.Context(), filepath.Join(dir, "loop.db"), sqlite.Options{}); !errors.Is(err, journal.ErrStorage) {
+		t.Errorf("open of a link to itself: %v, want ErrStorage", err)
+	}
+}
+
+// TestEmptied: a database that was cut to nothing is not taken for a new one.
+func TestEmptied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path, sqlite.Options{})
+	lease(t, j, "r")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(t.Context(), path, sqlite.Options{}); !errors.Is(err, journal.ErrDamaged) {
+		t.Errorf("open: %v, want ErrDamaged", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	lease(t, open(t, path, sqlite.Options{}), "r") // who removes it wants a new one
 }
 
 // TestManyOpenAtOnce opens a database that is not there yet, from many sides.

@@ -52,7 +52,7 @@ type Rescued struct {
 // Repair needs as much memory as the database is large. It is for a person to ask
 // for, never for a program to do by itself.
 func Repair(ctx context.Context, path string) (Repaired, error) {
-	path, err := filepath.Abs(path)
+	path, err := place(path, false)
 	if err != nil {
 		return Repaired{}, storeError(path, "repair", "", err)
 	}

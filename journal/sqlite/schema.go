@@ -107,8 +107,8 @@ func (j *Journal) migrateLocked(ctx context.Context, conn *sql.Conn) error {
 	for ; v < len(migrations); v++ {
 		step := fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version=%d; COMMIT", migrations[v], v+1)
 		if _, err := conn.ExecContext(ctx, step); err != nil {
-			_, undo := conn.ExecContext(ctx, "ROLLBACK")
-			return errors.Join(err, undo)
+			_, _ = conn.ExecContext(ctx, "ROLLBACK") // SQLite may have done so itself
+			return err
 		}
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	codes "modernc.org/sqlite/lib"
+
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/journal/internal/folder"
 	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
@@ -44,12 +46,14 @@ type Journal struct {
 	closed bool
 }
 
-// Open opens the journal in the database at path. The database and the folders
-// above it are made when they are missing; lock files stand in a folder beside it,
-// whose name is path and ".locks". An existing database of an older schema is
-// brought up to date; one of a newer schema is a [*journal.FormatError].
+// Open opens the journal in the database at path, which may be a symbolic link. The
+// database and the folders above it are made when they are missing; lock files stand
+// in a folder beside it, whose name is path and ".locks". An existing database of an
+// older schema is brought up to date; one of a newer schema is a [*journal.FormatError],
+// and one that is damaged a [*journal.DamageError], see [Repair]. A reader also opens a
+// database on a file system that cannot be written, once its writers have closed it.
 func Open(ctx context.Context, path string, opts Options) (*Journal, error) {
-	path, err := filepath.Abs(path)
+	path, err := place(path, !opts.ReadOnly)
 	if err != nil {
 		return nil, storeError(path, "open", "", err)
 	}
@@ -68,7 +72,7 @@ func Open(ctx context.Context, path string, opts Options) (*Journal, error) {
 		err = j.openWrite(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(j.storeError("open", "", err), j.Close())
+		return nil, errors.Join(j.storeError("open", "", j.explain(err, opts.ReadOnly)), j.Close())
 	}
 	return j, nil
 }
@@ -96,26 +100,46 @@ func (j *Journal) openRead(ctx context.Context) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if j.read, err = sql.Open("sqlite", dsn(j.path, "ro")); err != nil {
-		return err
+	v, err := j.connectRead(ctx, dsn(j.path, "ro"))
+	if isCode(err, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY) && j.settled() {
+		v, err = j.connectRead(ctx, dsn(j.path, "ro")+"&immutable=1")
 	}
-	conn, err := j.read.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	v, err := version(ctx, conn)
 	if err == nil && v < len(migrations) {
 		err = &journal.FormatError{Version: v, Kind: "database", Err: errors.New(
 			"the database has an older schema, or none: open it for writing once")}
 	}
-	return errors.Join(err, conn.Close())
+	return err
+}
+
+// connectRead makes the readers' pool and says of what schema the database is.
+func (j *Journal) connectRead(ctx context.Context, dsn string) (v int, err error) {
+	if j.read != nil {
+		if err := j.read.Close(); err != nil {
+			return 0, err
+		}
+	}
+	if j.read, err = sql.Open("sqlite", dsn); err != nil {
+		return 0, err
+	}
+	conn, err := j.read.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	v, err = version(ctx, conn)
+	return v, errors.Join(err, conn.Close())
+}
+
+// settled reports whether all that was written stands in the database itself: the
+// last writer that closes it removes its log. Where no file can be made beside it,
+// SQLite reads it only then, and only when it is told that nobody will write.
+func (j *Journal) settled() bool {
+	info, err := os.Stat(j.path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 func (j *Journal) openWrite(ctx context.Context) error {
-	for _, dir := range []string{filepath.Dir(j.path), j.path + ".locks"} {
-		if err := folder.Make(dir); err != nil {
-			return err
-		}
+	if err := folder.Make(j.path + ".locks"); err != nil {
+		return err
 	}
 	var err error
 	if j.locks, err = os.OpenRoot(j.path + ".locks"); err != nil {
