@@ -40,6 +40,8 @@ type core struct {
 	running bool
 	view    []llm.Message // the history as others see it during a run
 
+	turnsBefore int // the total when the run began, for others to see
+
 	cfg    config
 	client llm.Client
 	exec   tool.Executor
@@ -171,10 +173,8 @@ func (c *core) configure(op string) error {
 	case cfg.durable && (cfg.journal == nil || cfg.journal.Promise() != journal.Durable):
 		return fail(KindConfig, op, nil, "WithDurable needs a journal that is durable; this one forgets when the process ends")
 	}
-	if k, ok := c.client.(llm.Checker); ok {
-		if problems := k.Check(cfg.settings); len(problems) > 0 {
-			return fail(KindConfig, op, nil, "the model cannot do what the settings ask for: %q", problems)
-		}
+	if err := c.checkSettings(op, cfg.settings); err != nil {
+		return err
 	}
 	if cfg.saved != nil {
 		if err := c.restore(op, *cfg.saved); err != nil {
@@ -256,6 +256,59 @@ func (e *Engine) SetSystem(text string) error {
 	defer done()
 	c.cfg.system = text
 	c.audit.forget(CachePrefixEdited)
+	return nil
+}
+
+// SetSettings changes how the model answers, from the next request on; it is no part
+// of the prefix (E-85). The error is of kind configuration when the client says that
+// it cannot honour a setting, and then the old ones stay.
+func (h handle) SetSettings(s llm.Settings) error {
+	const op = "set settings"
+	c, done, err := h.use(op)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := c.checkSettings(op, s); err != nil {
+		return err
+	}
+	c.cfg.settings = s
+	return nil
+}
+
+func (c *core) checkSettings(op string, s llm.Settings) error {
+	if k, ok := c.client.(llm.Checker); ok {
+		if problems := k.Check(s); len(problems) > 0 {
+			return fail(KindConfig, op, nil, "the model cannot do what the settings ask for: %q", problems)
+		}
+	}
+	return nil
+}
+
+// TotalTurns is how many replies the conversation has had in all its runs. During a
+// run it is the number at its beginning (E-41).
+func (h handle) TotalTurns() int {
+	h.core.mu.Lock()
+	defer h.core.mu.Unlock()
+	if h.core.running {
+		return h.core.turnsBefore
+	}
+	return h.core.counts.lifetime
+}
+
+// SetTotalTurns restores the count of a conversation that was kept elsewhere (E-42).
+// With a journal the count comes from its records when the run is opened.
+func (e *Engine) SetTotalTurns(n int) error {
+	const op = "set total turns"
+	c, done, err := e.use(op)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if n < 0 {
+		return fail(KindConfig, op, nil, "%d turns; it must be 0 or more", n)
+	}
+	c.counts.lifetime = n
 	return nil
 }
 

@@ -62,7 +62,7 @@ type Invocation struct {
 	Run     string              // the run's name in the journal, if any
 	Op      machine.OperationID // the operation that is pending, 0 when none is
 	Turn    int                 // replies of this run so far
-	Request int                 // requests of this engine so far
+	Request int                 // requests of this run so far, broken ones included
 	Usage   llm.Usage           // what the requests of this run have cost so far
 	CallID  string              // in PreTool and PostTool
 	Ordinal int                 // of the call in its batch
