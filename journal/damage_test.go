@@ -363,6 +363,9 @@ func TestRunUnderAnotherName(t *testing.T) {
 }
 
 func TestReadOnlyFolder(t *testing.T) {
+	if _, err := OpenFolder("", FolderOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("open of an empty path: %v, want ErrInvalid", err)
+	}
 	if _, err := OpenFolder(filepath.Join(t.TempDir(), "none"), FolderOptions{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("open of no folder: %v, want that it does not exist", err)
 	}

@@ -9,6 +9,9 @@
 // append anything. Anyone may read and follow a run, and put messages for it into
 // its inbox.
 //
+// What can be done with runs in any store: [Fork], [Export], [Import] and [Prune]; a
+// log that is damaged is never read past the damage, see [DamageError].
+//
 // [NewMemory] keeps everything in the process. [OpenFolder] keeps one file a run.
 // Stores on databases are modules of their own; package journaltest holds the
 // suite that all of them pass.

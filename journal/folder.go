@@ -62,6 +62,9 @@ const (
 
 // OpenFolder opens the journal in a folder, which is made when it is missing.
 func OpenFolder(path string, opts FolderOptions) (*Folder, error) {
+	if path == "" {
+		return nil, &Error{Kind: KindInvalid, Op: "open", Err: errors.New("the path of the folder is empty")}
+	}
 	if !opts.ReadOnly {
 		if err := folder.Make(path); err != nil {
 			return nil, storeError("open", "", err)
