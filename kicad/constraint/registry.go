@@ -13,11 +13,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 )
@@ -72,37 +74,115 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read reads a registry. Fields that are not known are an error, so that none is lost by writing it again.
+// MaxSize is how many bytes a registry may have.
+const MaxSize = 16 << 20
+
+// Read reads a registry. Fields that are not known are an error, and so is one that stands twice: writing the registry
+// again would lose them. Line ends and a byte order mark do not matter.
 func Read(name string, src []byte) (*Registry, error) {
-	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))))
+	bad := func(err error, format string, a ...any) (*Registry, error) {
+		return nil, &Error{Malformed, name + " " + fmt.Sprintf(format, a...), err}
+	}
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	switch {
+	case len(src) > MaxSize:
+		return bad(nil, "has %d bytes, and at most %d are read", len(src), MaxSize)
+	case !utf8.Valid(src):
+		return bad(nil, "is no UTF-8 text; save it as UTF-8")
+	case len(bytes.TrimSpace(src)) == 0:
+		return bad(nil, `is empty; remove it, or write {"version": %d, "constraints": []}`, Version)
+	}
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(src, &version); err == nil && version.Version != Version { // whatever else is new in it
+		return bad(nil, "has version %d, and this program knows version %d%s", version.Version, Version, advice(version.Version))
+	}
+	dec := json.NewDecoder(bytes.NewReader(src))
 	dec.DisallowUnknownFields()
 	var r Registry
 	if err := dec.Decode(&r); err != nil {
-		return nil, &Error{Malformed, name + " cannot be read; mend it by hand", err}
+		return bad(err, "cannot be read; mend it by hand")
 	}
-	if dec.More() {
-		return nil, &Error{Malformed, name + " holds more than one object; mend it by hand", nil}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return bad(nil, "holds more than one object; mend it by hand")
 	}
-	if r.Version != Version {
-		return nil, &Error{Malformed, fmt.Sprintf("%s has version %d, and this program knows version %d; use a newer fiducial", name, r.Version, Version), nil}
+	if twice := repeated(src); twice != "" {
+		return bad(nil, "has the field %q twice in one object; remove one", twice)
 	}
-	seen := map[string]bool{}
-	for _, c := range r.Constraints {
-		if err := c.validate(); err != nil {
-			return nil, &Error{Malformed, name + " cannot be read", err}
-		}
-		if seen[c.Key] {
-			return nil, &Error{Malformed, fmt.Sprintf("%s has the constraint %s twice; remove one", name, c.Key), nil}
-		}
-		seen[c.Key] = true
+	if err := r.validate(name); err != nil {
+		return nil, err
 	}
 	return &r, nil
+}
+
+func advice(version int) string {
+	if version > Version {
+		return "; use a newer fiducial"
+	}
+	return fmt.Sprintf(`; write "version": %d at its beginning`, Version)
+}
+
+// validate looks at each constraint, and at their names: two that differ in capitals alone are one to most readers.
+func (r *Registry) validate(name string) error {
+	seen := map[string]string{}
+	for _, c := range r.Constraints {
+		if err := c.validate(); err != nil {
+			return &Error{Malformed, name + " cannot be read", err}
+		}
+		low := strings.ToLower(c.Key)
+		switch have, found := seen[low]; {
+		case found && have == c.Key:
+			return &Error{Malformed, fmt.Sprintf("%s has the constraint %s twice; remove one", name, c.Key), nil}
+		case found:
+			return &Error{Malformed, fmt.Sprintf("%s has constraints %s and %s, which differ in capitals alone; rename one", name, have, c.Key), nil}
+		}
+		seen[low] = c.Key
+	}
+	return nil
+}
+
+// repeated is a field that an object of valid JSON has twice, "" when none has: encoding/json keeps the last in silence.
+func repeated(src []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(src))
+	type level struct {
+		fields map[string]bool // nil in a list
+		value  bool            // the next token is a field's value
+	}
+	var open []level
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return ""
+		}
+		if d, ok := tok.(json.Delim); ok && (d == '}' || d == ']') {
+			open = open[:len(open)-1]
+			continue
+		}
+		if n := len(open); n > 0 && open[n-1].fields != nil {
+			top := &open[n-1]
+			if key, isText := tok.(string); isText && !top.value {
+				if top.fields[key] {
+					return key
+				}
+				top.fields[key], top.value = true, true
+				continue
+			}
+			top.value = false
+		}
+		switch tok {
+		case json.Delim('{'):
+			open = append(open, level{fields: map[string]bool{}})
+		case json.Delim('['):
+			open = append(open, level{})
+		}
+	}
 }
 
 // Load reads the registry of a docs folder. Without one the result is nil and no error.
 func Load(fsys fs.FS, folder string) (*Registry, error) {
 	name := path.Join(folder, docs.RegistryName)
-	src, err := fs.ReadFile(fsys, name)
+	src, err := readRegular(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -110,6 +190,20 @@ func Load(fsys fs.FS, folder string) (*Registry, error) {
 		return nil, &Error{Malformed, name + " cannot be read", err}
 	}
 	return Read(name, src)
+}
+
+// readRegular reads a file, but no pipe and no folder: a pipe would be waited for.
+func readRegular(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() > 2*MaxSize:
+		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", info.Size(), MaxSize)
+	}
+	return fs.ReadFile(fsys, name)
 }
 
 // Bytes is the file. The same registry gives the same bytes.
@@ -145,7 +239,7 @@ var keyForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (c Constraint) validate() error {
 	if !keyForm.MatchString(c.Key) {
-		return &Error{BadKey, fmt.Sprintf("the key %q is no name: use letters, digits, -, _ and dots, for instance sleep-current", c.Key), nil}
+		return &Error{BadKey, fmt.Sprintf("the key %.80q is no name: use letters, digits, -, _ and dots, for instance sleep-current", c.Key), nil}
 	}
 	if strings.TrimSpace(c.Text) == "" {
 		return &Error{BadLimit, c.Key + " says nothing: text must tell what has to hold", nil}
