@@ -346,11 +346,18 @@ func (n net) meets(other net) bool {
 }
 
 func (p plan) noPart(ref string) obstacle {
-	var refs []string
+	var refs, alike []string
 	for _, q := range p.parts() {
 		refs = append(refs, q.ref)
+		if strings.EqualFold(letters(q.ref), letters(ref)) {
+			alike = append(alike, q.ref)
+		}
 	}
-	return blocked("there is no part %s.%s The parts are: %s.", cutName(ref, 80), meant(ref, refs), some(refs))
+	text := fmt.Sprintf("there is no part %s.%s", cutName(ref, 80), meant(ref, refs))
+	if len(refs) > maxSome && len(alike) > 0 {
+		return blocked("%s The parts of these letters are: %s.", text, some(alike))
+	}
+	return blocked("%s The parts are: %s.", text, some(refs))
 }
 
 // named are the nets that a label spells.
@@ -366,14 +373,17 @@ func names(nets []net) string {
 	return some(all)
 }
 
+// maxSome is how many names an answer lists.
+const maxSome = 40
+
 // some lists at most forty names, and long ones not whole.
 func some(all []string) string {
 	if len(all) == 0 {
 		return "none"
 	}
 	more := ""
-	if len(all) > 40 {
-		all, more = all[:40], fmt.Sprintf(" and %d more", len(all)-40)
+	if len(all) > maxSome {
+		all, more = all[:maxSome], fmt.Sprintf(" and %d more", len(all)-maxSome)
 	}
 	cut := make([]string, len(all))
 	for i, n := range all {
@@ -455,11 +465,15 @@ func (p plan) files() []string {
 		places = q.places
 	case addConstraint, changeConstraint:
 		c, _ := p.constraint()
-		return []string{p.paper("constraints.json"), p.paper(c.Doc())}
+		files := []string{p.paper(c.Doc())}
+		if file := registryFile(p.system); file != "" { // where there is none yet, its folder may not be there either
+			files = append(files, file)
+		}
+		return files
 	case resolve:
-		return []string{p.paper("constraints.json")}
+		return []string{p.paper(docs.SpecName)}
 	case decide:
-		return []string{p.paper("DECISIONS.md")}
+		return []string{p.paper(docs.DecisionsName)}
 	case fixDocs:
 		return documentsIn(p.last("check_drift").Body())
 	}
