@@ -5,6 +5,7 @@ package fiducial
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -73,7 +74,9 @@ func New(client llm.Client, opts ...Option) *Engine {
 	c := &core{client: client}
 	c.cfg.loop = 3
 	for _, opt := range opts {
-		opt(&c.cfg)
+		if opt != nil {
+			opt(&c.cfg)
+		}
 	}
 	c.cfg.retry = c.cfg.retry.withDefaults()
 	c.cfg.grace = max(cmp.Or(c.cfg.grace, DefaultGrace), 0)
@@ -93,6 +96,9 @@ func New(client llm.Client, opts ...Option) *Engine {
 // use locks the core for one call of the handle. Done must be called.
 func (h handle) use(op string) (c *core, done func(), err error) {
 	c = h.core
+	if c == nil {
+		return nil, nil, zeroHandle(op)
+	}
 	c.mu.Lock()
 	switch {
 	case c.gen != h.gen:
@@ -107,16 +113,29 @@ func (h handle) use(op string) (c *core, done func(), err error) {
 	return c, c.mu.Unlock, nil
 }
 
+// zeroHandle is for an Engine or a Locked that nobody made.
+func zeroHandle(op string) *Error {
+	return fail(KindStale, op, nil, "a zero Engine or Locked is not usable; New gives an Engine, and Lock a Locked")
+}
+
 // Server is the engine's tool server. It is nil when the engine was given an
 // executor. While the engine is locked the server refuses to change the list of
 // tools.
-func (h handle) Server() *tool.Server { return h.core.server }
+func (h handle) Server() *tool.Server {
+	if h.core == nil {
+		return nil
+	}
+	return h.core.server
+}
 
 // History is the conversation so far. It must not be changed. During a run it is
 // that of the last request or earlier. After a run that was paused or failed
 // before its calls were answered it ends with these calls; Resume, or a new run,
 // answers them (S-92).
 func (h handle) History() []llm.Message {
+	if h.core == nil {
+		return nil
+	}
 	h.core.mu.Lock()
 	defer h.core.mu.Unlock()
 	if h.core.running {
@@ -164,6 +183,12 @@ func (c *core) configure(op string) error {
 	switch {
 	case c.client == nil:
 		return fail(KindConfig, op, nil, "New was given no client")
+	case slices.Contains(cfg.tools, nil):
+		return fail(KindConfig, op, nil, "WithTools was given a nil tool")
+	case slices.Contains(cfg.interceptors, nil):
+		return fail(KindConfig, op, nil, "WithInterceptor was given a nil interceptor")
+	case slices.ContainsFunc(cfg.observers, func(f func(llm.Message) error) bool { return f == nil }):
+		return fail(KindConfig, op, nil, "WithObserver was given a nil function")
 	case cfg.executor != nil && (len(cfg.tools) > 0 || cfg.server != nil):
 		return fail(KindConfig, op, nil, "WithExecutor cannot be combined with WithTools or WithServer")
 	case cfg.journal != nil && cfg.run == "":
@@ -288,6 +313,9 @@ func (c *core) checkSettings(op string, s llm.Settings) error {
 // TotalTurns is how many replies the conversation has had in all its runs. During a
 // run it is the number at its beginning (E-41).
 func (h handle) TotalTurns() int {
+	if h.core == nil {
+		return 0
+	}
 	h.core.mu.Lock()
 	defer h.core.mu.Unlock()
 	if h.core.running {

@@ -158,6 +158,9 @@ func messageBytes(m llm.Message) int64 {
 
 // Estimate is how many tokens a request of the first n messages would take.
 func (h handle) Estimate(n int) Estimate {
+	if h.core == nil {
+		return Estimate{}
+	}
 	h.core.meter.grow(h.History())
 	return h.core.meter.estimate(n)
 }

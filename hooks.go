@@ -264,6 +264,9 @@ func (r *run) observeExit(ctx context.Context, e exit) {
 
 // ObserverError is the first failure of a RunExit hook in the last run or resume.
 func (l *Locked) ObserverError() error {
+	if l.core == nil {
+		return nil
+	}
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()
 	return l.core.observerErr

@@ -33,6 +33,9 @@ type inbox struct {
 func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
 	const op = "send"
 	c := l.core
+	if c == nil {
+		return zeroHandle(op)
+	}
 	c.mu.Lock()
 	stale := c.gen != l.gen
 	c.mu.Unlock()
@@ -59,6 +62,9 @@ func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
 // given up and asked for again on resume, calls that have started are waited for.
 // Without a run it does nothing.
 func (l *Locked) Pause(reason string) {
+	if l.core == nil {
+		return
+	}
 	in := &l.core.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -75,6 +81,9 @@ func (l *Locked) Pause(reason string) {
 // [tool.Call.Hurry] return early with a part. Calls that start later are not asked,
 // nothing is cancelled, and the run goes on (S-101). Without a run it does nothing.
 func (l *Locked) Hurry() {
+	if l.core == nil {
+		return
+	}
 	in := &l.core.inbox
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -222,6 +231,9 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 // Notes are the notes that others than the engine left in the journal of the run,
 // in order; see [Invocation.Note].
 func (h handle) Notes() []journal.Note {
+	if h.core == nil {
+		return nil
+	}
 	h.core.mu.Lock()
 	defer h.core.mu.Unlock()
 	return h.core.store.notes
