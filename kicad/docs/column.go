@@ -126,12 +126,23 @@ func saysNotFitted(text string) bool {
 
 var variantHeading = regexp.MustCompile(`(?i)\bvariants?\b`)
 
+// ours are the headings that init writes, of which one part is a name from the design.
+var ours = regexp.MustCompile(`^(?:.*: (?:bill of materials|pinout|subsystems|layout)|Sheet /.*)$`)
+
+// about is the table's heading as far as people wrote it: the name of a project or a sheet says nothing of its parts.
+func (t *Table) about() string {
+	if ours.MatchString(t.Heading) {
+		return ""
+	}
+	return t.Heading
+}
+
 // variant names the assembly variant that a row is about, by a column or the heading; "" for all of them.
 func (t *Table) variant(row *Row) string {
 	if text := cleanValue(row.cell(t, colVariant).Text); text != "" {
 		return text
 	}
-	if !t.has(colVariant) && variantHeading.MatchString(t.Heading) {
+	if !t.has(colVariant) && variantHeading.MatchString(t.about()) {
 		return t.Heading
 	}
 	return ""

@@ -238,7 +238,7 @@ func describe(p Part) string {
 
 // parts compares a table of parts.
 func (c *checker) parts(t *Table, listed map[string]bool) {
-	seen := map[string]int{}
+	seen := map[string][]int{} // the lines
 	many := c.boards(t)
 	for i := range t.Rows {
 		row := &t.Rows[i]
@@ -258,12 +258,18 @@ func (c *checker) parts(t *Table, listed map[string]bool) {
 				}
 				continue
 			}
-			if line, twice := seen[ref]; twice && t.variant(row) == "" {
-				c.add(Mismatch{Kind: Twice, Line: row.Line, Ref: ref, Claim: fmt.Sprintf("it again, after line %d", line), Actual: "there is one"})
+			// Several parts share a reference only by mistake; as long as they do, each may be listed.
+			lines, there := seen[ref], len(c.d.byRef[ref])
+			if t.variant(row) == "" && len(lines) > 0 && len(lines) >= there {
+				actual := "there is one"
+				if there > 1 {
+					actual = fmt.Sprintf("there are %d", there)
+				}
+				c.add(Mismatch{Kind: Twice, Line: row.Line, Ref: ref, Claim: fmt.Sprintf("it again, after line %d", lines[len(lines)-1]), Actual: actual})
 				continue
 			}
 			if t.variant(row) == "" {
-				seen[ref] = row.Line
+				seen[ref] = append(lines, row.Line)
 			}
 			for _, m := range c.part(t, row, ref) {
 				c.add(m)
@@ -332,16 +338,33 @@ func Unverified(text string) bool {
 	return strings.Contains(k, "unverified") || k == "tbd" || k == "todo" || k == "tbc"
 }
 
+// says reports whether a text is that of one of the part's own fields: whatever it means, the document agrees.
+func (p Part) says(text string) bool {
+	text = cleanValue(text)
+	if text == "" {
+		return false
+	}
+	if text == cleanValue(p.Value) {
+		return true
+	}
+	for _, v := range p.Fields {
+		if text == cleanValue(v) {
+			return true
+		}
+	}
+	return false
+}
+
 // fitted reports whether a row says that a part of it is fitted. A mark that names parts of the row is about those.
 func (c *checker) fitted(t *Table, row *Row, ref string) bool {
-	if saysNotFitted(t.Heading) || yes(row.cell(t, colDNP).Text) {
+	if saysNotFitted(t.about()) || yes(row.cell(t, colDNP).Text) {
 		return false
 	}
 	if cell := row.cell(t, colFitted); cell.Start > 0 && no(cell.Text) {
 		return false
 	}
 	for i, cell := range row.Cells {
-		if !saysNotFitted(cell.Text) || i == t.cols[colDNP] && t.has(colDNP) {
+		if !saysNotFitted(cell.Text) || i == t.cols[colDNP] && t.has(colDNP) || c.d.any(ref, func(p Part) bool { return !p.DNP && p.says(cell.Text) }) {
 			continue
 		}
 		if i != t.cols[colRef] {
@@ -385,13 +408,19 @@ func (c *checker) boards(t *Table) int {
 func (c *checker) quantity(t *Table, row *Row, refs []string, many int) {
 	cell := row.cell(t, colQty)
 	n, err := strconv.Atoi(cell.Text)
-	if err != nil {
+	if err != nil || c.shared(refs) {
 		return
 	}
 	c.report.Claims++
 	if all, fitted := c.counts(refs); n != all*many && n != fitted*many {
 		c.add(Mismatch{Kind: Count, Line: row.Line, Ref: strings.Join(refs, ", "), Claim: cell.Text, Actual: strconv.Itoa(all * many)})
 	}
+}
+
+// shared reports whether one of the references is that of several parts, by mistake: which of them a row counts, nobody
+// can tell.
+func (c *checker) shared(refs []string) bool {
+	return slices.ContainsFunc(refs, func(ref string) bool { return len(c.d.byRef[ref]) > 1 })
 }
 
 // counts counts references, and those of them that are fitted.

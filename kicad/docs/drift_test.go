@@ -14,6 +14,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/board"
 	"github.com/fiducial-dev/fiducial/kicad/internal/kicadtest"
+	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 )
 
 const small = `
@@ -272,5 +273,47 @@ func TestDriftOfCases(t *testing.T) {
 				t.Error("no schematic could be read")
 			}
 		})
+	}
+}
+
+// What init writes never differs from the design that it was written from, whatever names and fields that design has: a
+// project or a sheet called DNP or variant, a description that speaks of parts that are not fitted, a reference that is
+// there twice.
+func TestDrift_NoneRightAfterInit(t *testing.T) {
+	for name, entries := range map[string][]kicadcli.Entry{
+		"dnp":        {{Ref: "R1", Value: "1k"}, {Ref: "R2", Value: "1k", DNP: true}},
+		"variant a":  {{Ref: "R1", Value: "1k"}, {Ref: "R2", Value: "4k7"}},
+		"duplicates": {{Ref: "R1", Value: "1k"}, {Ref: "R1", Value: "4k7"}, {Ref: "R1", Value: "4k7"}},
+		"value":      {{Ref: "R1", Value: "DNP"}, {Ref: "R2", Value: "10k DNP"}},
+		"pipes":      {{Ref: "R1", Value: "a|b"}, {Ref: "R2", Value: "`x`"}, {Ref: "R3", Value: "*"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := &kicadcli.Netlist{}
+			for _, e := range entries {
+				list.Parts = append(list.Parts, kicadcli.Part{
+					Ref: e.Ref, Value: e.Value, Sheet: "/DNP variants/", Properties: map[string]string{"Description": "jumper, not fitted by default"},
+				})
+			}
+			d := docs.NewDesign(entries, list)
+			var documents []*docs.Document
+			for _, p := range docs.Generate(name, d, nil) {
+				documents = append(documents, read(t, "docs/"+p.Name, p.Text))
+			}
+			r := docs.Drift(d, documents)
+			if len(r.Mismatches) > 0 || r.Claims == 0 {
+				t.Errorf("%d claims\n%s\n%s", r.Claims, lines(r.Mismatches), documents[1].Src)
+			}
+			for _, doc := range documents {
+				if edits := docs.Fix(d, doc); len(edits) > 0 {
+					t.Errorf("%s would be repaired: %+v", doc.Name, edits)
+				}
+			}
+		})
+	}
+	// Listed more often than there are parts it is wrong.
+	d := docs.NewDesign([]kicadcli.Entry{{Ref: "R1", Value: "1k"}, {Ref: "R1", Value: "1k"}}, &kicadcli.Netlist{})
+	doc := read(t, "BOM.md", "| Refdes | Value |\n|---|---|\n| R1 | 1k |\n| R1 | 1k |\n| R1 | 1k |\n")
+	if got := docs.Drift(d, []*docs.Document{doc}).Mismatches; len(got) != 1 || got[0].Kind != docs.Twice || got[0].Actual != "there are 2" {
+		t.Errorf("got %s", lines(got))
 	}
 }

@@ -102,7 +102,7 @@ func shares(units []string, cells func(string) map[int]string) []*share {
 
 // partTable repairs a table of parts.
 func (f *fixer) partTable(t *Table, listed map[string]bool) {
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	many := f.boards(t)
 	for i := range t.Rows {
 		row := &t.Rows[i]
@@ -114,9 +114,11 @@ func (f *fixer) partTable(t *Table, listed map[string]bool) {
 			continue
 		}
 		all := t.variant(row) == "" // for all variants
-		kept := slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return !f.d.has(ref) || all && seen[ref] })
+		kept := slices.DeleteFunc(slices.Clone(refs), func(ref string) bool { return !f.d.has(ref) || all && seen[ref] >= len(f.d.byRef[ref]) })
 		for _, ref := range kept {
-			seen[ref], listed[ref] = seen[ref] || all, true
+			if listed[ref] = true; all {
+				seen[ref]++
+			}
 		}
 		if len(kept) == 0 {
 			f.drop(t, row)
@@ -145,7 +147,7 @@ func (f *fixer) partTable(t *Table, listed map[string]bool) {
 func (f *fixer) recount(t *Table, row *Row, s *share, many int) {
 	cell := row.cell(t, colQty)
 	n, err := strconv.Atoi(cell.Text)
-	if err != nil {
+	if err != nil || f.shared(s.units) {
 		return
 	}
 	if all, fitted := f.counts(s.units); n != all*many && n != fitted*many {

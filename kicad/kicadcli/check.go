@@ -3,11 +3,17 @@
 package kicadcli
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 )
@@ -69,6 +75,7 @@ func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind
 			args = append(args, "--schematic-parity")
 			verdict.Parity = true
 		}
+		verdict.Notices = v.spoilt()
 		out := v.out("report.json")
 		run, err := r.exec(ctx, v, v.limit(base, perMB), append(args, "-o", out, v.file)...)
 		verdict.Command, verdict.ExitCode, verdict.Duration = run.Command, run.ExitCode, run.Duration
@@ -83,6 +90,55 @@ func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind
 	}
 	return verdict, nil
 }
+
+// spoilt names the texts of the files that are checked which KiCad drops without a word: those with bytes that are no
+// UTF-8, or with a NUL (measured on 9.0.8).
+func (v *view) spoilt() (notices []string) {
+	files := []string{v.file}
+	if kindOf(v.file) == Schematic {
+		for _, pattern := range []string{"*" + Schematic, filepath.Join("*", "*"+Schematic)} {
+			more, _ := fs.Glob(os.DirFS(v.dir), filepath.ToSlash(pattern)) // a pattern of ours
+			for _, name := range more {
+				files = append(files, filepath.Join(v.dir, filepath.FromSlash(name)))
+			}
+		}
+	}
+	slices.Sort(files)
+	for _, file := range slices.Compact(files) {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			continue // the check says so
+		}
+		name, err := filepath.Rel(v.dir, file)
+		if err != nil {
+			name = filepath.Base(file)
+		}
+		if at := notUTF8(src); at >= 0 {
+			notices = append(notices, fmt.Sprintf("%s:%d: bytes that are no UTF-8; KiCad reads the whole text there as empty: save the file as UTF-8", name, lineOf(src, at)))
+		}
+		if at := bytes.IndexByte(src, 0); at >= 0 {
+			notices = append(notices, fmt.Sprintf("%s:%d: a NUL byte, which KiCad does not keep: take it out", name, lineOf(src, at)))
+		}
+	}
+	return notices
+}
+
+// notUTF8 is where the first byte is that belongs to no character, -1 for nowhere.
+func notUTF8(src []byte) int {
+	if utf8.Valid(src) {
+		return -1
+	}
+	for i := 0; i < len(src); {
+		r, size := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func lineOf(src []byte, at int) int { return 1 + bytes.Count(src[:at], []byte("\n")) }
 
 func exists(file string) bool {
 	_, err := os.Stat(file)
@@ -107,7 +163,7 @@ func (v *Verdict) read(run Run, out string) error {
 	findings.Sort(v.Report.Findings)
 	var p Probe
 	p.sort(run.Stderr)
-	v.Notices = append(p.Notices, p.Problems...)
+	v.Notices = append(v.Notices, append(p.Notices, p.Problems...)...)
 	if strings.Contains(run.Stderr, "Failed to fetch schematic netlist") {
 		v.Parity = false
 		return run.fail(NotLoaded, "the parity with the schematic could not be checked", nil)

@@ -102,8 +102,9 @@ func TestReason(t *testing.T) {
 		"bracket":       {"p.kicad_sch", strings.TrimSuffix(sheet, ")\n"), "never closed"},
 		"token":         {"p.kicad_sch", strings.Replace(sheet, "(dnp no)", "(dmp no)", 1), "line 53, offset 4: Expecting 'lib_id"},
 		"number":        {"p.kicad_sch", strings.Replace(sheet, "(at 101.60 50.80 0)", "(at 101.60 50.80 east)", 1), "line 48, offset 20: need a number"},
-		"newer":         {"p.kicad_sch", strings.Replace(sheet, "20250114", "20991231", 1), "more recent version"},
+		"newer":         {"p.kicad_sch", strings.Replace(sheet, "20250114", "20991231", 1), "line 2: kicad-cli does not load this format: the file was saved by a newer KiCad; check it with that one's kicad-cli: (version 20991231)"},
 		"fine":          {"p.kicad_sch", sheet, "kicad-cli loads it"},
+		"long line":     {"p.kicad_sch", strings.Replace(sheet, "(paper", strings.Repeat(" ", 1_000_001)+"(paper", 1), "line 6: a line of 1000015 bytes"},
 		"KiCad 5":       {"p.kicad_sch", "EESchema Schematic File Version 4\n", "save it with KiCad 6"},
 		"board token":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(width 0.25)", "(wid 0.25)", 1), "line 100: kicad-cli does not load the board with this item: (segment"},
 		"board newer":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "20241229", "20260206", 1), "kicad-cli does not load this format"},
@@ -379,5 +380,24 @@ func TestBadInput(t *testing.T) {
 	}
 	if _, err := r.Probe(t.Context(), kicadcli.Input{File: filepath.Join(dir, "p.kicad_pcb"), Root: t.TempDir()}); !kicadcli.IsKind(err, kicadcli.BadInput) {
 		t.Errorf("outside the root: %v", err)
+	}
+}
+
+// Texts that KiCad drops without a word are told beside the verdict: it passes them.
+func TestERC_SpoiltTexts(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, kicadcli.Options{})
+	sheet := kicadtest.Divider("p").String()
+	dir := project(t, map[string]string{
+		"p.kicad_pro": "{}", "p.kicad_sch": strings.Replace(sheet, `"4k7"`, "\"4k7\xb5\"", 1), "sheets/c.kicad_sch": strings.Replace(sheet, `"4k7"`, "\"4k7\x00\"", 1),
+		"fine.kicad_sch": sheet,
+	})
+	v, err := r.ERC(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(v.Notices, "\n")
+	if !strings.Contains(got, "p.kicad_sch:") || !strings.Contains(got, "no UTF-8") || !strings.Contains(got, "c.kicad_sch:") || !strings.Contains(got, "NUL byte") || strings.Contains(got, "fine.kicad_sch") {
+		t.Errorf("got %s", got)
 	}
 }

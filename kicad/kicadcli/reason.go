@@ -23,7 +23,7 @@ type Reason struct {
 	Text   string // in one line; quotes kicad-cli where it says anything
 	Line   int    // from 1, 0 when unknown
 	Offset int    // in the line, as kicad-cli counts it for a schematic and from 0 for a board; -1 when unknown
-	Item   string // for a board: the head of the item that does not load
+	Item   string // for a board, and for a format: the head of the item that does not load
 }
 
 // String is the text with its place.
@@ -61,20 +61,38 @@ func (r *Runner) Reason(ctx context.Context, in Input) (Reason, error) {
 		}
 		return Reason{Text: e.Detail, Line: e.Line, Offset: e.Column - 1}, nil
 	}
+	if long := longLine(src); long.Line > 0 {
+		return long, nil
+	}
 	if kindOf(v.file) == Schematic {
-		return r.parity(ctx, v, src)
+		return r.parity(ctx, v, doc)
 	}
 	return r.bisect(ctx, v, doc)
+}
+
+// maxLine is how long a line may be: KiCad's reader stops there (measured on 9.0.8).
+const maxLine = 1_000_000
+
+// longLine is the first line that KiCad's reader refuses for its length.
+func longLine(src []byte) Reason {
+	n := 0
+	for line := range bytes.Lines(src) {
+		if n++; len(line) > maxLine {
+			text := fmt.Sprintf("a line of %d bytes, and KiCad's reader stops at %d: break it into lines, as KiCad writes them", len(line), maxLine)
+			return Reason{Text: text, Line: n, Offset: -1}
+		}
+	}
+	return Reason{}
 }
 
 // message is kicad-cli's parse error: the text, then "in 'file', line N, offset M." or the like.
 var message = regexp.MustCompile(`(?s)^(?:Error: )?(.*?)[ \n](?:in|of) '?[^'\n]*p\.kicad_sch'?,?[ \n]line:? (\d+),?[ \n]offset:? (\d+)`)
 
 // parity asks for the comparison of an empty board with the schematic.
-func (r *Runner) parity(ctx context.Context, v *view, src []byte) (Reason, error) {
+func (r *Runner) parity(ctx context.Context, v *view, doc *sexpr.Doc) (Reason, error) {
 	dir := filepath.Join(filepath.Dir(v.base), "reason")
 	sch, pcb := filepath.Join(dir, "p"+Schematic), filepath.Join(dir, "p"+Board)
-	err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(sch, src, 0o600),
+	err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(sch, doc.Source(), 0o600),
 		os.WriteFile(pcb, []byte("(kicad_pcb (version 20241229) (generator \"probe\"))\n"), 0o600))
 	if err != nil {
 		return Reason{}, &Error{Kind: Environment, Detail: "cannot make a temporary file", Err: err}
@@ -90,6 +108,9 @@ func (r *Runner) parity(ctx context.Context, v *view, src []byte) (Reason, error
 		offset, _ := strconv.Atoi(m[3])
 		return Reason{Text: clip(m[1]), Line: line, Offset: offset}, nil
 	}
+	if strings.Contains(said, "more recent version") {
+		return newer(doc), nil
+	}
 	if run.Signal != "" {
 		return Reason{Text: "kicad-cli crashes on it: " + run.Signal, Offset: -1}, nil
 	}
@@ -98,6 +119,18 @@ func (r *Runner) parity(ctx context.Context, v *view, src []byte) (Reason, error
 	}
 	said = strings.ReplaceAll(said, sch, "the file")
 	return Reason{Text: clip(strings.TrimSpace(strings.TrimPrefix(said, "Error: "))), Offset: -1}, nil
+}
+
+const newerFormat = "kicad-cli does not load this format: the file was saved by a newer KiCad; check it with that one's kicad-cli"
+
+// newer says that a file has a later format than kicad-cli knows, which it tells without a place.
+func newer(doc *sexpr.Doc) Reason {
+	version := doc.Root().Get("version")
+	if !version.OK() {
+		return Reason{Text: newerFormat, Offset: -1}
+	}
+	line, col := doc.Position(version.Start())
+	return Reason{Text: newerFormat, Line: line, Offset: col - 1, Item: head(version)}
 }
 
 // bisect finds the first child of the root with which the board no longer loads.
@@ -141,10 +174,10 @@ func (r *Runner) bisect(ctx context.Context, v *view, doc *sexpr.Doc) (Reason, e
 	item := items[n-1]
 	text := "kicad-cli does not load the board with this item"
 	if item.Is("version") || item.Is("generator") || item.Is("generator_version") {
-		text = "kicad-cli does not load this format: the file was saved by a newer KiCad"
+		text = newerFormat
 	}
 	if unnumbered(item) {
-		text = "kicad-cli does not load nets without numbers: the board was saved by KiCad 10 or newer"
+		text = "kicad-cli does not load nets without numbers: the board was saved by KiCad 10 or newer; check it with that one"
 	}
 	_, col := doc.Position(item.Start())
 	return Reason{Text: text, Line: item.Line(), Offset: col - 1, Item: head(item)}, nil
