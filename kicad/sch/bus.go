@@ -5,6 +5,7 @@ package sch
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -98,11 +99,8 @@ func (d *Design) buses(labels []*Label, name string) []string {
 			continue
 		}
 		for _, l := range f.Labels {
-			for _, m := range d.members(l.Text) {
-				if m == name {
-					list = append(list, fmt.Sprintf("%s %s in %s, line %d", l.Kind, l.Text, file, l.Line()))
-					break
-				}
+			if slices.Contains(d.members(l.Text), name) {
+				list = append(list, fmt.Sprintf("%s %s in %s, line %d", l.Kind, l.Text, file, l.Line()))
 			}
 		}
 	}

@@ -69,6 +69,13 @@ func (d *Design) RenameNet(oldName, newName string, opts RenameOptions) (Rename,
 			Detail: fmt.Sprintf("parts are on the net %q by a hidden power pin of that name, which a rename would leave behind", oldName),
 		}
 	}
+	if i := slices.IndexFunc(r.Labels, func(l *Label) bool { return len(d.members(l.Text)) > 0 }); i >= 0 {
+		l := r.Labels[i]
+		return Rename{}, &EditError{
+			Kind: BusMember, Candidates: []string{fmt.Sprintf("%s in %s, line %d", l.Kind, l.File.Name, l.Line())},
+			Detail: fmt.Sprintf("%q is a bus of %s, not a net; change its label and those of its members together, as text", l.Text, strings.Join(d.members(l.Text), ", ")),
+		}
+	}
 	if on := d.buses(r.Labels, groups[0].Name); len(on) > 0 {
 		return Rename{}, &EditError{
 			Kind: BusMember, Candidates: on,

@@ -72,18 +72,23 @@ func (p Part) field(name string) (string, bool) {
 
 // variable is what any other name stands for.
 func (p Part) variable(name string, project map[string]string) (string, bool) {
-	marks := map[string]bool{"DNP": p.DNP, "Excluded from BOM": p.NoBOM, "Excluded from board": p.NoBoard}
+	mark := func(on bool, text string) (string, bool) {
+		if !on {
+			text = ""
+		}
+		return text, true
+	}
 	first := p.Units[0]
 	library, symbol, _ := strings.Cut(p.LibID, ":")
 	switch name {
 	case "":
 		return "", true
-	case "DNP", "EXCLUDE_FROM_BOM", "EXCLUDE_FROM_BOARD":
-		mark := map[string]string{"DNP": "DNP", "EXCLUDE_FROM_BOM": "Excluded from BOM", "EXCLUDE_FROM_BOARD": "Excluded from board"}[name]
-		if !marks[mark] {
-			mark = ""
-		}
-		return mark, true
+	case "DNP":
+		return mark(p.DNP, "DNP")
+	case "EXCLUDE_FROM_BOM":
+		return mark(p.NoBOM, "Excluded from BOM")
+	case "EXCLUDE_FROM_BOARD":
+		return mark(p.NoBoard, "Excluded from board")
 	case "SYMBOL_LIBRARY":
 		return library, true
 	case "SYMBOL_NAME":
