@@ -54,16 +54,16 @@ func ParseFault(body []byte) Fault {
 	var text string
 	switch {
 	case json.Unmarshal(top.Error, &text) == nil:
-		in.Message = text
+		in.Message = looseText(text)
 	case len(top.Error) > 0 && top.Error[0] == '{':
 		in = faultJSON{}
 		if json.Unmarshal(top.Error, &in) != nil {
 			in = faultJSON{}
 		}
 	}
-	f := Fault{Code: in.code(), Type: in.Type, Message: in.Message}
+	f := Fault{Code: in.code(), Type: string(in.Type), Message: string(in.Message)}
 	if f.Type == "" {
-		f.Type = in.Status
+		f.Type = string(in.Status)
 	}
 	if f.Message == "" && len(in.Detail) > 0 {
 		f.Message = strings.Trim(string(in.Detail), `"`)
@@ -75,12 +75,24 @@ func ParseFault(body []byte) Fault {
 	return f
 }
 
+// faultJSON are the fields of an error. Servers put numbers and objects where others
+// have texts; one of them must not cost the others.
 type faultJSON struct {
 	Code    json.RawMessage `json:"code"`
-	Type    string          `json:"type"`
-	Status  string          `json:"status"`
-	Message string          `json:"message"`
+	Type    looseText       `json:"type"`
+	Status  looseText       `json:"status"`
+	Message looseText       `json:"message"`
 	Detail  json.RawMessage `json:"detail"`
+}
+
+// looseText is a text, empty where something else stands.
+type looseText string
+
+func (t *looseText) UnmarshalJSON(data []byte) error {
+	if data[0] != '"' {
+		return nil
+	}
+	return json.Unmarshal(data, (*string)(t))
 }
 
 func (f faultJSON) code() string {

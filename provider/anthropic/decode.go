@@ -364,6 +364,9 @@ func (d *decoder) finish() {
 func (d *decoder) stopReason() llm.StopReason {
 	switch d.stop {
 	case "end_turn":
+		if d.calls > 0 { // gateways say so with calls, too
+			return llm.StopToolUse
+		}
 		return llm.StopEndTurn
 	case "tool_use":
 		return llm.StopToolUse
@@ -377,10 +380,9 @@ func (d *decoder) stopReason() llm.StopReason {
 		return llm.StopRefusal
 	case "model_context_window_exceeded":
 		return llm.StopContextWindow
-	case "":
-		if d.calls > 0 {
-			return llm.StopToolUse
-		}
+	}
+	if d.calls > 0 {
+		return llm.StopToolUse
 	}
 	return llm.StopUnknown
 }

@@ -318,5 +318,8 @@ func (s *stream) stop() llm.StopReason {
 	case "OTHER", "TOO_MANY_TOOL_CALLS", "IMAGE_OTHER", "NO_IMAGE":
 		return llm.StopIncomplete
 	}
+	if s.calls > 0 {
+		return llm.StopToolUse
+	}
 	return llm.StopUnknown
 }

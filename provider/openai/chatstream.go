@@ -32,6 +32,7 @@ type chatStream struct {
 	extra          json.RawMessage
 	details        []detail
 	finish         string
+	choiceIndex    *int // of the reply that is read: the first that comes
 	refused        bool
 	done           bool // the end marker came
 	calls          []*chatCall
@@ -95,7 +96,10 @@ func (s *chatStream) chunk(kind, data string) error {
 		s.emit(reply.Unhandled(s.vendor, kind, data))
 	}
 	for i := range c.Choices {
-		if c.Choices[i].Index != 0 {
+		if s.choiceIndex == nil { // some servers count from 1
+			s.choiceIndex = &c.Choices[i].Index
+		}
+		if c.Choices[i].Index != *s.choiceIndex {
 			continue // one reply was asked for
 		}
 		if err := s.choice(&c.Choices[i]); err != nil {
