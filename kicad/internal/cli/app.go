@@ -77,6 +77,7 @@ type app struct {
 	plain    bool
 	kicadCLI string
 	limit    time.Duration
+	tmp      tempDir
 }
 
 // Run runs the command and returns its exit code. A done ctx is Ctrl-C.
@@ -87,6 +88,7 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
+	defer a.tmp.remove()
 	cmd, err := root.ExecuteContextC(ctx)
 	return a.end(ctx, cmd, err)
 }
@@ -148,7 +150,11 @@ func (a *app) newUI() *ui.UI {
 
 // runner makes what runs kicad-cli.
 func (a *app) runner() (*kicadcli.Runner, error) {
-	r, err := kicadcli.New(kicadcli.Options{Path: a.kicadCLI, Limit: a.limit})
+	dir, err := a.tmp.get()
+	if err != nil {
+		return nil, err
+	}
+	r, err := kicadcli.New(kicadcli.Options{Path: a.kicadCLI, Limit: a.limit, TempDir: dir})
 	if kicadcli.IsKind(err, kicadcli.NotFound) {
 		return nil, a.noKiCad()
 	}

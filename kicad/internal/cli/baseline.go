@@ -28,9 +28,9 @@ func (a *app) compare(ctx context.Context, r *kicadcli.Runner, p place, now tree
 	if !p.git {
 		return cannot(fmt.Errorf("--baseline: %s is in no git repository", p.dir), "run check without --baseline")
 	}
-	dir, err := os.MkdirTemp("", "fiducial-baseline-")
+	dir, err := a.temp("baseline")
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	g := gitAt{dir: p.top, environ: a.Environ}

@@ -81,9 +81,9 @@ func (a *app) diff(ctx context.Context, what string, f diffFlags) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.MkdirTemp("", "fiducial-diff-")
+	tmp, err := a.temp("diff")
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	u := a.newUI()
@@ -151,7 +151,7 @@ func (a *app) sides(ctx context.Context, p place, g gitAt, what string) ([2]revi
 		after, err := g.revision(ctx, orHead(to))
 		return [2]revision{before, after}, err
 	}
-	list, _, err := a.past(ctx, p.top)
+	list, _, err := a.past(ctx, p, false)
 	if err != nil {
 		return [2]revision{}, err
 	}

@@ -3,25 +3,25 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fiducial-dev/fiducial/journal/sqlite"
+	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/kicad/agent"
+	"github.com/fiducial-dev/fiducial/kicad/internal/journals"
 	"github.com/fiducial-dev/fiducial/kicad/internal/models"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/machine"
 	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/task"
 	"github.com/fiducial-dev/fiducial/task/transcript"
@@ -35,6 +35,7 @@ type doFlags struct {
 	allowDirty bool
 	dryRun     bool
 	giveUp     bool
+	extension  int // turns that resume adds when those of the run are used up
 }
 
 func newDo(a *app) *cobra.Command {
@@ -57,7 +58,7 @@ mechanical requests:
   check and fix docs                repairs the documents by the design
 
 JSON keys: run, outcome, path, detail, model, request, dry_run, commit, files [], stat [path, added, deleted],
-verification [], warnings [], turns, usage, preserved, restored, summary, transcript, exit_code.`,
+diff (of a dry run), verification [], warnings [], turns, usage, preserved, restored, summary, transcript, exit_code.`,
 		Example: `  fiducial do "rename net STATUS to HEARTBEAT"
   fiducial do --dry-run "set value of R1 to 470"
   fiducial do --model builtin --json "rename reference R3 to R30"`,
@@ -81,30 +82,6 @@ func addModelFlags(cmd *cobra.Command, f *doFlags) {
 	cmd.Flags().IntVar(&f.maxTurns, "max-turns", task.DefaultMaxTurns, "replies of the model; on a terminal more can be granted when they are used up")
 }
 
-func newResume(a *app) *cobra.Command {
-	var f doFlags
-	cmd := &cobra.Command{
-		Use:   "resume RUN",
-		Short: "Go on with a run that was interrupted, or give it up",
-		Long: `Goes on with a run whose process died, from its journal: calls that had finished stand, calls that had begun are told to
-the model as unknown and are not run again, and checks are due again for every file that differs from the snapshot.
-
-With --give-up the run is not continued: what it had changed is kept as a git stash and the tree is put back as it was.
-
-RUN is the run's id, a part of it that fits no other, or "last".`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("max-turns") {
-				f.maxTurns = 0 // what the run began with
-			}
-			return a.resume(cmd.Context(), args[0], f)
-		},
-	}
-	addModelFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.giveUp, "give-up", false, "put the tree back, and keep the changes as a stash")
-	return cmd
-}
-
 // excluded are files in the tree that are no part of a design: editors' locks, and
 // what an edit leaves when it is killed half-way.
 var excluded = []string{"~*.lck", ".fiducial-*.tmp", "fp-info-cache"}
@@ -120,7 +97,9 @@ type session struct {
 	model   models.Choice
 	masker  *mask.Masker
 	log     *transcript.Log
-	journal *sqlite.Journal
+	journal journal.Journal
+	keeper  *journals.Keeper // of the run's records
+	here    origin
 	ui      *ui.UI
 	meta    runs.Meta
 	closers []func() error
@@ -145,18 +124,81 @@ func (a *app) do(ctx context.Context, request string, f doFlags) error {
 	if err := s.repo.Preflight(ctx, f.allowDirty); err != nil { // before anything is written (B-3)
 		return preflight(err)
 	}
-	log, err := transcript.Create(s.repo.Top(), time.Now(), s.masker)
-	if err != nil {
-		return cannot(err)
+	if err := s.openJournal(ctx); err != nil {
+		return err
 	}
-	s.log = log
-	s.closers = append(s.closers, log.Close)
+	if err := s.newRun(ctx, request); err != nil {
+		return err
+	}
 	return s.run(ctx, request, task.Run)
+}
+
+// openJournal opens the journal, which nothing can go without. A server's is told whose runs they are.
+func (s *session) openJournal(ctx context.Context) error {
+	s.here = s.origin(ctx, s.place)
+	at, err := s.store(s.place)
+	if err != nil {
+		return err
+	}
+	if at.Shared() && s.here.err != nil {
+		return s.here.err
+	}
+	if s.journal, at, err = s.app.openJournal(ctx, s.place); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.journal.Close)
+	s.meta.Store = at.String()
+	return nil
+}
+
+// newRun makes the folder and the records of a run. Its name is new in both: somebody else may have begun a run in the
+// same millisecond.
+func (s *session) newRun(ctx context.Context, request string) error {
+	for {
+		log, err := transcript.Create(s.repo.Top(), time.Now(), s.masker)
+		if err != nil {
+			return cannot(err, "see whether the disk is full and .fiducial can be written")
+		}
+		run := log.Run()
+		err = s.journal.Create(ctx, run, journal.Header{
+			Rules: machine.RulesVersion, Labels: s.here.labels(s.meta.Project, request, s.meta.Model),
+		})
+		if err == nil {
+			s.log = log
+			s.closers = append(s.closers, log.Close)
+			s.keeper, err = journals.Keep(ctx, s.journal, run, s.here.ownerOf())
+		}
+		if err == nil {
+			return nil
+		}
+		// Nothing has begun, so nothing is left behind.
+		gone := errors.Join(log.Close(), os.RemoveAll(filepath.Join(runs.Folder(s.repo.Top()), run)))
+		if !errors.Is(err, journal.ErrExists) || gone != nil {
+			return journalFailure(errors.Join(err, gone))
+		}
+	}
+}
+
+// journalFailure is a failure of the journal before a run began.
+func journalFailure(err error) error {
+	if errors.Is(err, journal.ErrFull) {
+		return cannot(err, "make room where the journal is")
+	}
+	return cannot(err, "see what the journal says: fiducial journal")
+}
+
+// newMasker knows the secrets of the environment.
+func (a *app) newMasker() *mask.Masker {
+	values := mask.FromEnv(a.Environ)
+	if at, err := journals.Find(a.lookup, ""); err == nil {
+		values = append(values, at.Secrets()...)
+	}
+	return mask.New(values...)
 }
 
 // open gets everything ready that needs nothing written.
 func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
-	s := &session{app: a, doFlags: f, masker: mask.New(mask.FromEnv(a.Environ)...)}
+	s := &session{app: a, doFlags: f, masker: a.newMasker()}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -254,7 +296,7 @@ func (s *session) noLeftovers(ctx context.Context) error {
 			return preflight(err) // it is going on now; the error names it
 		}
 		if l.Committed != "" { // killed behind its commit: only its snapshot is left
-			err := s.tidy(ctx, l.Run)
+			err := s.tidy(ctx, l)
 			_ = lock.Release()
 			if err != nil {
 				return preflight(err)
@@ -269,11 +311,22 @@ func (s *session) noLeftovers(ctx context.Context) error {
 	return nil
 }
 
-// tidy drops the snapshot of a run that ended well.
-func (s *session) tidy(ctx context.Context, run string) error {
-	snap, err := s.repo.Reopen(ctx, run)
+// tidy drops the snapshot of a run that ended well, and notes that it did.
+func (s *session) tidy(ctx context.Context, l workspace.Leftover) error {
+	snap, err := s.repo.Reopen(ctx, l.Run)
 	if err != nil {
 		return err
+	}
+	if m, err := runs.Read(s.repo.Top(), l.Run); err == nil && m.Outcome == runs.Going {
+		m.Outcome, m.Exit, m.Commit, m.Ended = runs.Done, string(task.PathDone), l.Committed, time.Now().UTC()
+		m.Reason = "it was killed behind its commit"
+		g := gitAt{dir: s.repo.Top(), environ: s.Environ}
+		if names, err := g.run(ctx, "diff-tree", "-r", "-z", "--name-only", "--no-commit-id", l.Committed); err == nil {
+			m.Files = slices.DeleteFunc(strings.Split(string(names), "\x00"), func(n string) bool { return n == "" })
+		}
+		if err := errors.Join(runs.Write(s.repo.Top(), m), s.noteOutcome(ctx, s.place, m)); err != nil {
+			s.ui.Warn("that run %s is done could not be noted: %v", l.Run, err)
+		}
 	}
 	return snap.Release(ctx)
 }
@@ -288,21 +341,15 @@ func (s *session) run(ctx context.Context, request string, begin func(context.Co
 	if head, err := s.repo.Head(ctx); err == nil && s.meta.Head == "" {
 		s.meta.Head = head.Commit
 	}
-	j, err := sqlite.Open(ctx, filepath.Join(s.repo.Top(), runs.Journal("")), sqlite.Options{})
-	if err != nil {
-		return cannot(err, "see whether the disk is full and .fiducial can be written")
-	}
-	s.journal = j
-	s.closers = append(s.closers, j.Close)
 	s.save()
-	view := newView(s.ui, s.maxTurns)
+	view := newView(s.ui, s.model.Name, s.maxTurns)
 	cfg := task.Config{
 		Client: s.model.Client, Model: s.model.Name, Settings: s.model.Settings,
-		Repo: s.repo, Run: id, Request: request, Domain: s.bench, Journal: j,
+		Repo: s.repo, Run: id, Request: request, Domain: s.bench, Journal: s.keeper,
 		Header: s.header(), AllowDirty: s.allowDirty, DryRun: s.dryRun, MaxTurns: s.maxTurns,
 		Events: view, Event: s.event, Mask: s.masker,
 	}
-	if s.ui.CanAsk() {
+	if s.ui.CanAsk() || s.extension > 0 {
 		cfg.Ask = s.ask
 	}
 	if !s.json {
@@ -314,10 +361,29 @@ func (s *session) run(ctx context.Context, request string, begin func(context.Co
 		if !s.resumed { // a run that cannot be taken up now is as it was
 			s.meta.Outcome, s.meta.Reason, s.meta.Ended = runs.Failed, err.Error(), time.Now().UTC()
 			s.save()
+			s.endJournal(ctx)
 		}
 		return preflight(err)
 	}
-	return s.finish(res)
+	return s.finish(ctx, res)
+}
+
+// endJournal writes the run's last record, also when ctx has ended. The run has ended all the same without it.
+func (s *session) endJournal(ctx context.Context) {
+	var err error
+	if s.keeper == nil { // given up, which needs no journal
+		err = s.noteOutcome(ctx, s.place, s.meta)
+	} else {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+		defer cancel()
+		var note journal.Note
+		if note, err = outcomeBody(s.meta); err == nil {
+			err = s.keeper.End(ctx, outcomeMark(s.meta.Outcome), note)
+		}
+	}
+	if err != nil {
+		s.ui.Warn("how the run ended is not in the journal: %v", err)
+	}
 }
 
 func (s *session) header() map[string]any {
@@ -343,8 +409,15 @@ func (s *session) save() {
 	}
 }
 
-// ask puts the budget question (B-14, B-23).
+// ask puts the budget question (B-14, B-23), behind what --max-turns of resume grants.
 func (s *session) ask(ctx context.Context, e task.Exhausted) (int, error) {
+	if n := s.extension; n > 0 {
+		s.extension = 0
+		if !s.json {
+			s.ui.Line("%s used, %d more granted by --max-turns", count(e.TurnsUsed, "turn"), n)
+		}
+		return n, nil
+	}
 	question := fmt.Sprintf("The budget of %s is used up. %s touched, %s open, %d tokens in and %d out so far. How many more turns?",
 		count(e.TurnsUsed, "turn"), count(len(e.Touched), "file"), count(e.Open, "obligation"), e.Usage.Input.Value(), e.Usage.Output.Value())
 	n, ok := s.ui.Ask(ctx, question, (s.maxTurns+1)/2)
@@ -352,84 +425,4 @@ func (s *session) ask(ctx context.Context, e task.Exhausted) (int, error) {
 		return 0, nil
 	}
 	return n, nil
-}
-
-func (a *app) resume(ctx context.Context, which string, f doFlags) error {
-	p, err := a.place()
-	if err != nil {
-		return err
-	}
-	list, _, err := a.past(ctx, p.top)
-	if err != nil {
-		return err
-	}
-	r, err := pick(list, which)
-	if err != nil {
-		return err
-	}
-	meta, err := runs.Read(p.top, r.ID)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cannot(err)
-	}
-	if f.model == "" {
-		f.model = meta.Model
-	}
-	f.dryRun = meta.DryRun
-	if f.maxTurns == 0 {
-		f.maxTurns = meta.MaxTurns
-	}
-	s, err := a.open(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if err := s.canResume(ctx, r.ID, meta); err != nil {
-		return err
-	}
-	s.resumed, s.meta.Started, s.meta.Head = true, meta.Started, meta.Head
-	log, _, err := transcript.Open(s.repo.Top(), r.ID, s.masker)
-	if err != nil {
-		return cannot(err)
-	}
-	s.log = log
-	s.closers = append(s.closers, log.Close)
-	if f.giveUp {
-		return s.abandon(ctx, meta)
-	}
-	return s.run(ctx, meta.Request, task.Resume)
-}
-
-// canResume refuses a run that goes on, or that left nothing to go on with.
-func (s *session) canResume(ctx context.Context, run string, meta runs.Meta) error {
-	left, err := s.repo.Leftovers(ctx)
-	if err != nil {
-		return cannot(err)
-	}
-	i := slices.IndexFunc(left, func(l workspace.Leftover) bool { return l.Run == run })
-	switch {
-	case i < 0 && meta.Preserved != "":
-		return cannot(fmt.Errorf("run %s has ended, and the tree was put back; its changes are kept as a stash", run),
-			"take them up: git stash apply "+short7(meta.Preserved), "or ask for the same again: fiducial do "+strconv.Quote(meta.Request))
-	case i < 0:
-		return cannot(fmt.Errorf("run %s has ended (%s); there is nothing to go on with", run, cmp.Or(string(meta.Outcome), "before its first step")),
-			"ask for the same again: fiducial do "+strconv.Quote(meta.Request))
-	case left[i].Elsewhere != "":
-		return cannot(fmt.Errorf("run %s belongs to another working tree of this repository", run), "see git worktree list, and go there")
-	}
-	lock, err := s.repo.Lock(ctx, run, time.Now())
-	if err != nil {
-		return preflight(err) // it is going on now; the error names it
-	}
-	return lock.Release()
-}
-
-// abandon gives an interrupted run up.
-func (s *session) abandon(ctx context.Context, meta runs.Meta) error {
-	s.meta = meta
-	s.meta.ID = s.log.Run()
-	res, err := task.GiveUp(ctx, task.Config{Repo: s.repo, Run: s.log.Run(), Request: meta.Request, Event: s.event})
-	if err != nil {
-		return preflight(err)
-	}
-	return s.finish(res)
 }

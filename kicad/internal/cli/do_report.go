@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,7 @@ type doJSON struct {
 	Commit       string     `json:"commit,omitempty"`
 	Files        []string   `json:"files"`
 	Stat         []statJSON `json:"stat"`
+	Diff         string     `json:"diff,omitempty"` // of a dry run, as git writes it
 	Verification []string   `json:"verification"`
 	Warnings     []string   `json:"warnings"`
 	Turns        int        `json:"turns"`
@@ -48,7 +50,7 @@ type statJSON struct {
 }
 
 // finish writes the summary, tells the person, and gives the exit code.
-func (s *session) finish(res *task.Result) error {
+func (s *session) finish(ctx context.Context, res *task.Result) error {
 	code := exitOK
 	switch {
 	case s.giveUp && res.RestoreErr == nil: // what was asked for
@@ -59,6 +61,7 @@ func (s *session) finish(res *task.Result) error {
 	}
 	s.note(res)
 	s.save()
+	s.endJournal(ctx)
 	if err := s.log.WriteSummary(s.summary(res)); err != nil {
 		res.Warnings = append(res.Warnings, err.Error())
 	}
@@ -130,6 +133,9 @@ func (s *session) object(res *task.Result, code int) doJSON {
 		Files: orEmpty(res.Files), Stat: []statJSON{}, Verification: orEmpty(res.Verification), Warnings: orEmpty(res.Warnings),
 		Turns: res.Tally.Turns, Usage: res.Tally.Usage, Preserved: res.Preserved.Stash, Restored: wholeAgain(res),
 		Summary: s.runFile(runs.SummaryFile), Transcript: s.runFile(runs.TranscriptFile), ExitCode: code,
+	}
+	if s.dryRun && res.Outcome == task.Done {
+		o.Diff = s.masker.Text(res.Diff)
 	}
 	for _, st := range res.Stats {
 		o.Stat = append(o.Stat, statJSON{st.Path, st.Added, st.Deleted})

@@ -9,20 +9,22 @@ import (
 
 	fiducial "github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
+	"github.com/fiducial-dev/fiducial/kicad/planner"
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // view shows a run as it goes on. It is the event sink of the engine.
 type view struct {
-	u *ui.UI
+	u     *ui.UI
+	model string
 
 	mu      sync.Mutex
 	s       ui.Status
 	running []string // tools, in the order they started
 }
 
-func newView(u *ui.UI, budget int) *view {
-	v := &view{u: u}
+func newView(u *ui.UI, model string, budget int) *view {
+	v := &view{u: u, model: model}
 	v.s.Budget = budget
 	v.now("snapshot, ERC and DRC of the start")
 	return v
@@ -40,7 +42,7 @@ func (v *view) Emit(ev fiducial.Event) {
 	switch d := ev.Data.(type) {
 	case fiducial.GenerationStarted:
 		v.s.Turn, v.s.Streamed = d.Turn, 0
-		v.now("the model thinks")
+		v.now(thinks(v.model))
 	case fiducial.Delta:
 		v.s.Streamed += len(d.Text)
 		v.u.Status(v.s)
@@ -80,14 +82,27 @@ func (v *view) toolFinished(d fiducial.ToolFinished) {
 			break
 		}
 	}
-	first, _, _ := strings.Cut(d.Result.Body(), "\n")
+	v.u.Line("%s", toolLine(d.Result))
+	v.tools()
+}
+
+// toolLine is a result in one line.
+func toolLine(r llm.Result) string {
+	first, _, _ := strings.Cut(r.Body(), "\n")
 	first, _, _ = strings.Cut(first, " (kicad-cli") // the command is in the transcript
 	mark := ""
-	if d.Result.IsError() {
-		mark = " [" + string(d.Result.Status) + "]"
+	if r.IsError() {
+		mark = " [" + string(r.Status) + "]"
 	}
-	v.u.Line("  %s%s: %s", d.Result.Name, mark, ui.CleanLine(short(first, 160)))
-	v.tools()
+	return "  " + r.Name + mark + ": " + ui.CleanLine(short(first, 160))
+}
+
+// thinks is what the live line says while the model is asked.
+func thinks(model string) string {
+	if model == planner.Name {
+		return "the planner works out the next step"
+	}
+	return "the model thinks"
 }
 
 // tools shows on the status line what runs. Plain lines name a tool when it is

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/kicad/internal/journals"
 	"github.com/fiducial-dev/fiducial/kicad/internal/models"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
@@ -43,8 +45,8 @@ func newDoctor(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what is installed, what is missing, and what to do about it",
-		Long: `Looks at everything the main job needs: git, kicad-cli and its libraries, the repository, the project, a place for the
-journal; and at what it can use: Go, the keys of model providers. Keys are named, their values are never shown or sent.
+		Long: `Looks at everything the main job needs: git, kicad-cli and its libraries, the repository, the project, the journal (which
+one, whether it can be reached, its schema); and at what it can use: Go, the keys of model providers. Keys are named, their values are never shown or sent.
 Nothing is changed. Without a key the built-in planner does mechanical requests.
 
 Exit codes: 0 the main job can run here, 1 something is missing.
@@ -64,7 +66,7 @@ func (a *app) doctor(ctx context.Context) error {
 	things := append(a.examineLeftovers(ctx, p), a.examineGo(ctx), a.examineGit(ctx))
 	unfinished := slices.ContainsFunc(things, func(s symptom) bool { return s.Name == leftoverName })
 	things = append(things, kicad...)
-	things = append(things, a.examineRepository(ctx, p, unfinished), a.examineProject(p), a.examineJournal(p))
+	things = append(things, a.examineRepository(ctx, p, unfinished), a.examineProject(p), a.examineJournal(ctx, p))
 	things = append(things, a.examineKeys()...)
 	ready := true
 	for _, s := range things {
@@ -210,7 +212,7 @@ func (a *app) examineLeftovers(ctx context.Context, p place) []symptom {
 		return nil // a repository that cannot be opened is a symptom of its own
 	}
 	known := map[string]pastRun{}
-	if past, _, err := a.past(ctx, p.top); err == nil {
+	if past, _, err := a.past(ctx, p, false); err == nil {
 		for _, r := range past {
 			known[r.ID] = r
 		}
@@ -285,22 +287,72 @@ func (a *app) examineProject(p place) symptom {
 	return s
 }
 
-// examineJournal tries whether files can be made where the journal stands, or will.
-func (a *app) examineJournal(p place) symptom {
-	dir := filepath.Join(p.top, ".fiducial")
-	s := symptom{Name: "journal", State: stateOK, Detail: dir}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		dir = p.top
+// examineJournal says which journal is used, and tries it.
+func (a *app) examineJournal(ctx context.Context, p place) symptom {
+	s := symptom{Name: "journal", State: stateFail}
+	at, err := a.store(p)
+	if err != nil {
+		s.Detail, s.Remedies = err.Error(), []string{"mend " + journals.Env + ", or unset it"}
+		return s
+	}
+	if at.Kind() != journals.Postgres { // a server is looked at as a whole
+		if err := tryFolder(at.Path(), at.Kind() == journals.Folder); err != nil {
+			s.Detail = err.Error()
+			s.Remedies = []string{"give yourself the right to write there, or make room on the disk"}
+			return s
+		}
+	}
+	j, err := at.OpenReader(ctx)
+	if err == nil {
+		err = j.Close()
+	}
+	s.Detail = fmt.Sprintf("%s, %s", at, at.Kind())
+	e, format := errors.AsType[*journal.FormatError](err)
+	switch {
+	case err == nil && at.Kind() == journals.Folder:
+		s.State = stateOK
+	case err == nil:
+		s.State, s.Detail = stateOK, s.Detail+", its schema is this program's"
+	case errors.Is(err, fs.ErrNotExist), format && e.Version == 0:
+		s.State, s.Detail = stateOK, s.Detail+", not made yet; the first run makes it"
+	case format && strings.Contains(err.Error(), "older"):
+		s.State, s.Detail = stateWarn, fmt.Sprintf("%s, of the older schema %d; the next run brings it up to date", s.Detail, e.Version)
+	default:
+		s.Detail = err.Error()
+		if f, ok := errors.AsType[*failure](unreachable(err)); ok {
+			s.Remedies = f.remedies
+		}
+		return s
+	}
+	if o := a.origin(ctx, p); at.Shared() && p.git && o.err != nil {
+		s.State, s.Detail = stateFail, o.err.Error()
+		if f, ok := errors.AsType[*failure](o.err); ok {
+			s.Remedies = f.remedies
+		}
+	}
+	return s
+}
+
+// tryFolder tries whether files can be made where a journal stands, or will: in the folder that there is.
+func tryFolder(path string, isFolder bool) error {
+	dir := path
+	if !isFolder {
+		dir = filepath.Dir(path)
+	}
+	for {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
 	}
 	f, err := os.CreateTemp(dir, ".fiducial-doctor-*")
 	if err == nil {
 		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {
-		s.State, s.Detail = stateFail, "no file can be made in "+dir+": "+err.Error()
-		s.Remedies = []string{"give yourself the right to write there, or make room on the disk"}
+		return fmt.Errorf("no file can be made in %s: %w", dir, err)
 	}
-	return s
+	return nil
 }
 
 // examineKeys names what is set for models, never with a value, and the model that do would take.

@@ -212,9 +212,9 @@ func (a *app) runHook(ctx context.Context, strict bool) error {
 	if !p.git {
 		return cannot(fmt.Errorf("%s is in no git repository", p.dir), "run fiducial check")
 	}
-	tmp, err := os.MkdirTemp("", "fiducial-hook-")
+	tmp, err := a.temp("hook")
 	if err != nil {
-		return cannot(err)
+		return err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	h, err := a.staged(ctx, p, tmp, strict)

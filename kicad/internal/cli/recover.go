@@ -207,7 +207,7 @@ func (w *work) kept(ctx context.Context) ([]keptWork, error) {
 		return nil, cannot(err)
 	}
 	requests := map[string]string{}
-	past, _, err := w.past(ctx, w.place.top)
+	past, _, err := w.past(ctx, w.place, false)
 	if err != nil {
 		return nil, err
 	}

@@ -15,29 +15,52 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fiducial-dev/fiducial/journal"
-	"github.com/fiducial-dev/fiducial/journal/sqlite"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/task/transcript"
 )
 
+// showFlags are what show is told.
+type showFlags struct {
+	events, follow, all bool
+}
+
 func newShow(a *app) *cobra.Command {
-	var events bool
+	var f showFlags
 	cmd := &cobra.Command{
-		Use:   "show RUN",
-		Short: "Show one run: outcome, files, tokens, summary, transcript",
-		Long: `Shows a past run. RUN is its id, a part of it that fits no other, or "last". With --transcript every event is listed, from
-the transcript, or from the journal when there is none.
+		Use:   "show [RUN]",
+		Short: "Show one run: outcome, files, tokens, summary, transcript; or follow it",
+		Long: `Shows a run. RUN is its id, a part of it that fits no other, or "last", which is the newest of this working tree and
+meant when RUN is left out. With --transcript every event is listed, from the transcript, or from the journal when there
+is none.
+
+With --follow the run is shown from its start and on, as it happens, from its journal: from another terminal, and with a
+shared journal from another machine. It ends when the run ends or turns out to be interrupted. Ctrl-C ends the showing,
+never the run.
 
 JSON keys: those of a run in fiducial runs --json, and summary; with --transcript also transcript [] and
-transcript_trouble [].`,
+transcript_trouble []. With --follow one object a line: run, seq, at, kind (header, step, note), name, data; and a last one
+of kind end, whose data are state, exit, reason, commit and next of the run.`,
 		Example: `  fiducial show last
   fiducial show 20261130-081500-042 --transcript
-  fiducial show last --json | jq .usage`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], events) },
+  fiducial show --follow
+  fiducial show last --json | jq .usage
+  fiducial show --follow --json | jq -r 'select(.name == "settled") | .data.result.name'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			which := cmp.Or(strings.Join(args, ""), "last")
+			if f.follow && f.events {
+				return cannot(errors.New("--follow and --transcript are two ways to list events"), "give one of them")
+			}
+			if f.follow {
+				return a.follow(cmd.Context(), which, f)
+			}
+			return a.show(cmd.Context(), which, f)
+		},
 	}
-	cmd.Flags().BoolVar(&events, "transcript", false, "list every event")
+	cmd.Flags().BoolVar(&f.events, "transcript", false, "list every event")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "show what happens as it happens, until the run ends")
+	cmd.Flags().BoolVar(&f.all, "all", false, "on a shared journal, look among the runs of other repositories too")
 	return cmd
 }
 
@@ -48,16 +71,12 @@ type showJSON struct {
 	Torn       []string          `json:"transcript_trouble,omitempty"`
 }
 
-func (a *app) show(ctx context.Context, which string, events bool) error {
+func (a *app) show(ctx context.Context, which string, f showFlags) error {
 	p, err := a.place()
 	if err != nil {
 		return err
 	}
-	list, trouble, err := a.past(ctx, p.top)
-	if err != nil {
-		return err
-	}
-	r, err := pick(list, which)
+	r, trouble, err := a.pickPast(ctx, p, which, f.all)
 	if err != nil {
 		return err
 	}
@@ -66,22 +85,54 @@ func (a *app) show(ctx context.Context, which string, events bool) error {
 	if out.Summary, err = transcript.ReadSummary(p.top, r.ID); err != nil && !isMissing(err) {
 		out.Trouble = append(out.Trouble, err.Error())
 	}
-	if events {
-		out.readTranscript(ctx, p.top)
+	if f.events {
+		a.readTranscript(ctx, p, &out)
 	}
 	u := a.newUI()
 	if a.json {
 		return u.Object(out)
 	}
-	out.report(u, events)
+	out.report(u, f.events)
 	return u.Close()
+}
+
+// pickPast finds the run that a person means, with all that is known of it. Trouble is what could not be read.
+func (a *app) pickPast(ctx context.Context, p place, which string, all bool) (r pastRun, trouble []string, err error) {
+	list, trouble, err := a.past(ctx, p, all)
+	if err != nil {
+		return r, nil, err
+	}
+	if list, err = a.ofProject(p, list); err != nil {
+		return r, nil, err
+	}
+	if r, err = pick(list, which); err != nil {
+		return r, nil, withTrouble(err, trouble)
+	}
+	one := []pastRun{r}
+	trouble = append(trouble, a.enrich(ctx, p, one)...)
+	return one[0], trouble, nil
+}
+
+// withTrouble adds to the failure to find a run why it may not have been seen.
+func withTrouble(err error, trouble []string) error {
+	f, ok := errors.AsType[*failure](err)
+	if !ok || len(trouble) == 0 {
+		return err
+	}
+	more := *f
+	more.err = fmt.Errorf("%w; %s", f.err, strings.Join(trouble, "; "))
+	return &more
 }
 
 // pick finds the run that a person means.
 func pick(list []pastRun, which string) (pastRun, error) {
+	if len(list) == 0 {
+		return pastRun{}, cannot(errors.New("there is no run here yet"), `the first one: fiducial do "rename net A to B"`)
+	}
 	var fit []pastRun
+	last := max(0, slices.IndexFunc(list, func(r pastRun) bool { return r.Tree == "" })) // of this working tree, if there is one
 	for i, r := range list {
-		if r.ID == which || which == "last" && i == 0 {
+		if r.ID == which || which == "last" && i == last {
 			return r, nil
 		}
 		if strings.Contains(r.ID, which) {
@@ -102,8 +153,8 @@ func pick(list []pastRun, which string) (pastRun, error) {
 }
 
 // readTranscript takes the transcript, or what stands for it in the journal.
-func (s *showJSON) readTranscript(ctx context.Context, top string) {
-	log, err := transcript.Read(top, s.ID)
+func (a *app) readTranscript(ctx context.Context, p place, s *showJSON) {
+	log, err := transcript.Read(p.top, s.ID)
 	if err != nil && !isMissing(err) {
 		s.Torn = append(s.Torn, err.Error())
 	}
@@ -121,7 +172,7 @@ func (s *showJSON) readTranscript(ctx context.Context, top string) {
 	if len(s.Transcript) > 0 || s.Journal == nil {
 		return
 	}
-	if err := s.readJournal(ctx, top); err != nil {
+	if err := a.readRecords(ctx, p, s); err != nil {
 		s.Torn = append(s.Torn, err.Error())
 	}
 }
@@ -132,9 +183,9 @@ func isMissing(err error) bool {
 	return ok && e.Kind == transcript.KindNotFound
 }
 
-func (s *showJSON) readJournal(ctx context.Context, top string) (err error) {
-	j, err := sqlite.Open(ctx, runs.Journal(top), sqlite.Options{ReadOnly: true})
-	if err != nil {
+func (a *app) readRecords(ctx context.Context, p place, s *showJSON) (err error) {
+	j, _, err := a.readJournal(ctx, p)
+	if err != nil || j == nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
@@ -157,6 +208,8 @@ func (s *showJSON) report(u *ui.UI, events bool) {
 		{"request", s.Request},
 		{"model", s.Model},
 		{"project", s.Project},
+		{"works in", s.Tree},
+		{"forked", forkedFrom(s.pastRun)},
 		{"started", stamp(s.Started)},
 		{"took", took(s.Meta)},
 		{"exit", s.Exit},
@@ -198,6 +251,13 @@ func (s *showJSON) report(u *ui.UI, events bool) {
 	if len(s.Transcript) == 0 {
 		u.Line("  none")
 	}
+}
+
+func forkedFrom(r pastRun) string {
+	if r.Journal == nil || r.Journal.Parent == "" {
+		return ""
+	}
+	return "from run " + r.Journal.Parent
 }
 
 func stamp(t time.Time) string {

@@ -51,13 +51,14 @@ func (a *app) undo(ctx context.Context, which string) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := a.past(ctx, w.place.top)
+	list, trouble, err := a.past(ctx, w.place, false)
 	if err != nil {
 		return err
 	}
+	a.enrich(ctx, w.place, list)
 	r, err := pick(list, which)
 	if err != nil {
-		return err
+		return withTrouble(err, trouble)
 	}
 	if err := mayUndo(r); err != nil {
 		return err
@@ -77,6 +78,9 @@ func (a *app) undo(ctx context.Context, which string) error {
 	m := r.Meta
 	m.Undone, m.UndoneAt = out.Commit, time.Now().UTC().Truncate(time.Millisecond)
 	err = runs.Write(w.place.top, m)
+	if r.Journal != nil { // for who looks from somewhere else
+		err = errors.Join(err, a.noteOutcome(ctx, w.place, m))
+	}
 	u := a.newUI()
 	if a.json {
 		return u.Object(out)

@@ -208,7 +208,7 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 		switch p.Kind {
 		case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
 			s.bad = append(s.bad, inWords(p.String()))
-		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch:
+		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch, sch.DamagedText:
 			s.problems = append(s.problems, p)
 		}
 	}

@@ -106,10 +106,80 @@ func TestOnAServer(t *testing.T) {
 	}
 }
 
+// A folder of files, named from the top of the repository or from the root.
+func TestInAFolder(t *testing.T) {
+	top := t.TempDir()
+	abs := filepath.Join(t.TempDir(), "a b")
+	for address, want := range map[string]string{
+		"file:.fiducial/records": filepath.Join(top, ".fiducial", "records"),
+		(&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String(): abs,
+	} {
+		p, err := journals.Find(env(address), top)
+		if err != nil || !p.Shared() || p.Kind() != journals.Folder || p.Path() != want {
+			t.Fatalf("Find of %s = %v, %v", address, p, err)
+		}
+		_, err = p.OpenReader(t.Context())
+		if e, ok := errors.AsType[*journals.UnreachableError](err); !ok || !errors.Is(e, fs.ErrNotExist) {
+			t.Errorf("a reader of no folder: %v, want ErrNotExist", err)
+		}
+		use(t, p)
+		if _, err := os.Stat(filepath.Join(want, "r.jsonl")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A run that is kept is held between the leases of the engine and to its last record, with which it ends.
+func TestKeep(t *testing.T) {
+	p, err := journals.Find(env(""), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if _, err := journals.Keep(t.Context(), j, "r", "me"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("Keep of no run: %v", err)
+	}
+	if err := j.Create(t.Context(), "r", journal.Header{Rules: 1}); err != nil {
+		t.Fatal(err)
+	}
+	k, err := journals.Keep(t.Context(), j, "r", "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *journal.HeldError
+	for range 2 {
+		l, err := k.Acquire(t.Context(), "r", "engine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(t.Context(), journal.Mark{Phase: "generating"}, journal.Note{Kind: "n"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := journals.Keep(t.Context(), j, "r", "you"); !errors.As(err, &held) || held.Owner != "me" {
+			t.Errorf("a second keeper: %v", err)
+		}
+	}
+	if err := k.End(t.Context(), journal.Mark{Phase: "done", Ended: true}, journal.Note{Kind: "last"}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := j.Stat(t.Context(), "r")
+	if err != nil || info.Held || !info.Ended || info.Phase != "done" || info.Head != 4 || info.Epoch != 1 {
+		t.Errorf("Stat = %+v, %v", info, err)
+	}
+}
+
 func TestNoAddress(t *testing.T) {
 	for _, address := range []string{
 		"mysql://u:S3cret@h/db", "journal.db", "postgres://u:S3cret@h:port:x/db", "postgres://u:S3cret%zz@h/db", "postgres:///db",
 		"host=h password=S3cret", "postgres://u:S3cret@h/db\x7f",
+		"file:", "file://", "file://elsewhere/x", "file:///x?y=z",
 	} {
 		p, err := journals.Find(env(address), ".")
 		if !errors.Is(err, journals.ErrAddress) {

@@ -65,6 +65,7 @@ type Meta struct {
 	Environment map[string]string `json:"environment,omitempty"`
 	Project     string            `json:"project,omitempty"` // the .kicad_pro, or what stands for it, relative to the top
 	DryRun      bool              `json:"dry_run,omitempty"`
+	Store       string            `json:"store,omitempty"` // where its records are, without a password
 
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"` // zero while it goes on

@@ -125,6 +125,18 @@ func (u *UI) Object(v any) error {
 	return err
 }
 
+// ObjectLine writes v as JSON in one line, for a stream of objects with JSON.
+func (u *UI) ObjectLine(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("ui: %w", err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err = u.opts.Out.Write(append(data, '\n'))
+	return err
+}
+
 // Close takes the status line away and ends what [Status] began. The error is the first failure to write.
 func (u *UI) Close() error {
 	u.mu.Lock()
