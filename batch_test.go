@@ -48,7 +48,7 @@ func sleepCalls(args ...any) llmtest.Turn {
 	return llmtest.Call(calls...)
 }
 
-// S-97, S-99, S-163: the calls of a round overlap, events come in the order of
+// S-97, S-99, S-163, E-122: the calls of a round overlap, events come in the order of
 // completion, and the results stand in call order.
 func TestS97_CallsOverlapAndResultsStandInCallOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestS106_CancelledBeforeDispatch(t *testing.T) {
 	wantTexts(t, l.History(), "user: go", "assistant: look()", "tool: error=not executed: the run was cancelled")
 }
 
-// S-107, S-108, S-111, S-112, E-52, E-54: after a cancel the calls have the grace;
+// S-107, S-108, S-111, S-112, E-52, E-54, E-124: after a cancel the calls have the grace;
 // those that confirm count, those that do not are unknown, and what comes later
 // changes nothing. The history is sendable.
 func TestS107_Grace(t *testing.T) {

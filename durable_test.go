@@ -73,7 +73,7 @@ func (c *crashRun) wantWhole(t *testing.T, l *fiducial.Locked, out fiducial.Outc
 	equal(t, "committed", count[fiducial.GenerationCommitted](c.ev), 3)
 }
 
-// S-84, S-136, S-137: what the journal holds, and the events of a run.
+// S-84, S-136, S-137, E-159: what the journal holds, and the events of a run.
 func TestS136_EventsOfARound(t *testing.T) {
 	c := newCrashRun(journal.NewMemory())
 	l, out, err := fiducial.New(c.model, c.opts...).Run(t.Context(), llm.UserText("go"))

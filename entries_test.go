@@ -8,7 +8,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
@@ -254,4 +256,28 @@ func TestE170_LifeCycleEventsCarryNoBodies(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	}
+}
+
+// E-33, E-169, S-142: who watches hears of a turn's index when its request goes out,
+// the same for each attempt; and is told one thing at a time, also of calls that
+// overlap.
+func TestS142_EventsComeOneAtATime(t *testing.T) {
+	t.Parallel()
+	var inside atomic.Int32
+	var turns [][2]int
+	sink := fiducial.EventFunc(func(ev fiducial.Event) {
+		if inside.Add(1) != 1 {
+			t.Error("the sink is called while it is called")
+		}
+		time.Sleep(100 * time.Microsecond)
+		if g, ok := ev.Data.(fiducial.GenerationStarted); ok {
+			turns = append(turns, [2]int{g.Turn, g.Attempt})
+		}
+		inside.Add(-1)
+	})
+	p := &probe{}
+	four := llmtest.Call("look", "", "look", "", "look", "", "look", "")
+	mustRun(t, fiducial.New(llmtest.NewScript(four, llmtest.Fail(&llm.Error{Class: llm.ClassServer}), llmtest.Call("look", ""), llmtest.Say("x")),
+		fiducial.WithTools(p.tool("look")), fiducial.WithEvents(sink), fiducial.WithRetry(fiducial.RetryPolicy{Base: 1})), "go")
+	equal(t, "turns and attempts", turns, [][2]int{{1, 1}, {2, 1}, {2, 2}, {3, 1}})
 }

@@ -17,7 +17,7 @@ type Kind string
 // The kinds of [Error].
 const (
 	KindConfig        Kind = "configuration"  // the engine cannot be used as it was put together
-	KindStale         Kind = "stale handle"   // the engine was locked or unlocked away from this handle
+	KindStale         Kind = "stale handle"   // the engine was locked or unlocked away from this handle, or never made
 	KindBusy          Kind = "busy"           // a run is going on
 	KindNothing       Kind = "nothing to do"  // there is nothing to resume
 	KindPrefix        Kind = "prefix changed" // the request would not begin with the committed prefix
@@ -68,7 +68,9 @@ const (
 	AdviceStop     Advice = "stop"              // it will not work like this
 )
 
-// An Error is how an engine fails. The history is sendable after every error.
+// An Error is how an engine fails. After every error the conversation can go on:
+// the history holds whole replies only, and calls that are not answered yet are
+// answered by Resume or the next run, before anything is sent.
 type Error struct {
 	Kind   Kind
 	Op     string // what was being done: lock, run, resume, ...

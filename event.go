@@ -146,9 +146,10 @@ func (PruneEvaluated) eventData()      {}
 func (RunFinished) eventData()         {}
 
 // An EventSink hears of every event, in order, from one goroutine at a time. The
-// run waits for it: a slow sink makes a run slow and loses nothing. It must not
-// call the engine. Its panic goes through to the caller of Run; the run can be
-// resumed then.
+// run waits for it: a slow sink makes a run slow and loses nothing. It may read the
+// engine, send to it and pause it; what would start another run is refused with
+// [ErrBusy]. Its panic goes through to the caller of Run; the run can be resumed
+// then.
 type EventSink interface {
 	Emit(Event)
 }

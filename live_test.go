@@ -155,7 +155,7 @@ func TestConcurrentUse(t *testing.T) {
 	p.once(t)
 }
 
-// E-48, E-50, E-55, E-150: Pause from outside while a reply is written, while a
+// E-16, E-48, E-50, E-55, E-150: Pause from outside while a reply is written, while a
 // request is retried, while calls run. Resume goes on, in another process too.
 func TestPauseFromOutside(t *testing.T) {
 	busy := &llm.Error{Class: llm.ClassOverloaded, RetryAfter: 10 * time.Second}

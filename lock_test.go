@@ -53,7 +53,7 @@ func TestE5_LockedCannotEditThePrefix(t *testing.T) {
 	}
 }
 
-// E-79, E-83: the prefix is what the history holds at the lock; turns do not let it
+// E-13, E-79, E-83: the prefix is what the history holds at the lock; turns do not let it
 // grow, and the next lock takes what there is then.
 func TestE79_CommittedPrefix(t *testing.T) {
 	model := llmtest.NewScript(llmtest.Say("1"), llmtest.Say("2"), llmtest.Say("3"))

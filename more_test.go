@@ -171,7 +171,7 @@ func (picky) Check(s llm.Settings) []string {
 	return nil
 }
 
-// E-160: what is no part of the reply is shown and changes nothing.
+// E-160, E-161: what is no part of the reply is shown and changes nothing.
 func TestE160_StreamEvents(t *testing.T) {
 	ev := &events{}
 	model := llmtest.NewScript(llmtest.Break(nil, llm.Unhandled{Type: "ping"}, llm.BlockStart{}, llm.BlockDelta{Text: "x"}, llm.Failover{}, llm.BlockStop{}, llm.Finish{Stop: llm.StopEndTurn}))

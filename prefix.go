@@ -23,7 +23,8 @@ type lock struct {
 	n       int // messages of the history
 	digest  string
 	base    []llm.Message // the n messages, as last seen in the history
-	holds   fingerprint   // of tools and base
+	holds   imprint       // of tools and base, where hooks have requests in hand
+	hooks   bool
 	release func()
 }
 
@@ -65,8 +66,8 @@ func (c *core) commitPrefix(op string) (err error) {
 	if !sameTools(specs, c.lock.tools) {
 		c.audit.forget(CacheToolsChanged)
 	}
-	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
-	c.lock.holds.take(specs, history)
+	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, hooks: len(c.cfg.interceptors) > 0, release: release}
+	c.lock.watch()
 	if c.store.j != nil {
 		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
 	}
@@ -99,8 +100,15 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with", stored.N)
 	}
 	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
-	l.holds.take(l.tools, l.base)
+	l.watch()
 	return nil
+}
+
+// watch remembers what the prefix holds.
+func (l *lock) watch() {
+	if l.hooks {
+		l.holds = imprintOf(l.tools, l.base)
+	}
 }
 
 func diffTools(old, now map[string]string) string {

@@ -184,7 +184,7 @@ func TestE4_FailuresAreTyped(t *testing.T) {
 	}
 }
 
-// E-190, S-103, S-110: a context that has ended before is a cancel, with and
+// E-47, E-190, S-103, S-110: a context that has ended before is a cancel, with and
 // without a journal, and a new run can begin.
 func TestE190_CancelledBefore(t *testing.T) {
 	for _, opts := range [][]fiducial.Option{nil, {fiducial.WithJournal(journal.NewMemory(), "r")}} {
@@ -292,7 +292,7 @@ type executor struct {
 func (x executor) Specs() []tool.Spec                                    { return x.specs }
 func (x executor) Execute(_ context.Context, call tool.Call) tool.Result { return x.execute(call) }
 
-// Mistakes in the options are configuration errors at Lock, and the engine stays.
+// E-82: mistakes in the options are configuration errors at Lock, and the engine stays.
 func TestConfigurationErrors(t *testing.T) {
 	model := llmtest.NewScript()
 	for name, eng := range map[string]*fiducial.Engine{
