@@ -53,6 +53,63 @@ func ObjectSchema(schema json.RawMessage) json.RawMessage {
 	return slices.Clone(j.Bytes())
 }
 
+// Properties are the names at the top of a tool's schema, in order.
+func Properties(schema json.RawMessage) []string {
+	top, _ := members(schema)
+	list, _ := members(member(top, "properties"))
+	names := make([]string, len(list))
+	for i, f := range list {
+		names[i] = f.key
+	}
+	return names
+}
+
+// RenameProperties is a schema whose properties at the top, and what it requires of
+// them, have other names.
+func RenameProperties(schema json.RawMessage, rename func(string) string) json.RawMessage {
+	top, ok := members(schema)
+	if !ok {
+		return schema
+	}
+	var j JSON
+	j.Open('{')
+	for _, f := range top {
+		j.Key(f.key)
+		var names []string
+		switch {
+		case f.key == "properties":
+			j.Raw(RenameKeys(f.value, rename))
+		case f.key == "required" && json.Unmarshal(f.value, &names) == nil:
+			j.Open('[')
+			for _, name := range names {
+				j.String(rename(name))
+			}
+			j.Close(']')
+		default:
+			j.Raw(f.value)
+		}
+	}
+	j.Close('}')
+	return slices.Clone(j.Bytes())
+}
+
+// RenameKeys is an object with other keys at its top, the values byte for byte. What
+// is no object stays as it is.
+func RenameKeys(object json.RawMessage, rename func(string) string) json.RawMessage {
+	list, ok := members(object)
+	if !ok || !json.Valid(object) {
+		return object
+	}
+	var j JSON
+	j.Open('{')
+	for _, f := range list {
+		j.Key(rename(f.key))
+		j.Raw(f.value)
+	}
+	j.Close('}')
+	return slices.Clone(j.Bytes())
+}
+
 // A field is one key of an object with its value.
 type field struct {
 	key   string

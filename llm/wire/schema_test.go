@@ -4,6 +4,8 @@ package wire_test
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fiducial-dev/fiducial/llm/wire"
@@ -34,6 +36,28 @@ func TestObjectSchema(t *testing.T) {
 		}
 		if got := wire.ObjectSchema(json.RawMessage(c.in)); string(got) != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestRename(t *testing.T) {
+	upper := strings.ToUpper
+	schema := json.RawMessage(`{"type":"object","required":["b","$a"],"properties":{"b":{"properties":{"c":{}}},"$a":{"default":1.0}}}`)
+	want := `{"type":"object","required":["B","$A"],"properties":{"B":{"properties":{"c":{}}},"$A":{"default":1.0}}}`
+	if got := string(wire.RenameProperties(schema, upper)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := wire.Properties(schema); !slices.Equal(got, []string{"b", "$a"}) {
+		t.Errorf("properties %q", got)
+	}
+	for in, want := range map[string]string{
+		`{"a":{"b":1.10},"c":"<é>"}`: `{"A":{"b":1.10},"C":"<é>"}`,
+		`{"a":`:                      `{"a":`,
+		`[1]`:                        `[1]`,
+		`{"a":1} x`:                  `{"a":1} x`,
+	} {
+		if got := string(wire.RenameKeys(json.RawMessage(in), upper)); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // A decoder turns one response into events. It keeps what the format spreads over
 // several wire events: usage, signatures, and blocks that are no concern of ours.
 type decoder struct {
-	names *wire.Names
+	names *naming
 	out   []llm.Event
 
 	blocks map[int]*open // the newest of each index
@@ -37,11 +37,12 @@ type open struct {
 	signature string
 	redacted  string
 	vendor    json.RawMessage // a block of a type that is kept as it is
+	renamed   string          // the tool, of a call whose arguments must be whole to be read
 	citations []json.RawMessage
 	closed    bool
 }
 
-func newDecoder(names *wire.Names) *decoder {
+func newDecoder(names *naming) *decoder {
 	return &decoder{names: names, blocks: map[int]*open{}, taken: map[int]bool{}}
 }
 
@@ -186,6 +187,9 @@ func (d *decoder) start(index int, raw json.RawMessage) error {
 		if in := string(s.Input); in != "null" && in != "{}" {
 			b.input = in
 		}
+		if _, ok := d.names.keys[ev.Name]; ok {
+			b.renamed = ev.Name
+		}
 		d.calls++
 	default:
 		// Kept on an empty text, and sent back as it came.
@@ -237,7 +241,7 @@ func (d *decoder) delta(ev *event, data string) {
 	case "thinking_delta":
 		d.add(b, ev.Delta.Thinking)
 	case "input_json_delta":
-		if b.vendor != nil {
+		if b.vendor != nil || b.renamed != "" {
 			b.input += ev.Delta.PartialJSON
 			return
 		}
@@ -294,6 +298,9 @@ func (d *decoder) close(index int) {
 	}
 	b.closed = true
 	if b.kind == llm.BlockCall && !b.begun && b.input != "" {
+		if b.renamed != "" {
+			b.input = d.names.args(b.renamed, b.input)
+		}
 		d.add(b, b.input)
 	}
 	d.emit(llm.BlockStop{Index: b.index, Opaque: b.opaque()})

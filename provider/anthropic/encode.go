@@ -34,13 +34,13 @@ type message struct {
 // what comes before the newest messages does not change as the conversation
 // grows, marks aside (E-186): no clock, no map order, everything that the model or
 // a tool wrote as it was written.
-func (c *Client) encode(req *llm.Request) ([]byte, *wire.Names, error) {
+func (c *Client) encode(req *llm.Request) ([]byte, *naming, error) {
 	for _, t := range req.Tools {
 		if len(t.Schema) > 0 && !json.Valid(t.Schema) {
 			return nil, nil, refused("the schema of tool " + t.Name + " is not JSON")
 		}
 	}
-	names := wire.NewNames(req.Tools)
+	names := newNaming(req.Tools)
 	messages := encodeMessages(req.Messages, names)
 	if len(messages) == 0 {
 		return nil, nil, refused("the conversation holds nothing that can be sent: a message with text is needed")
@@ -172,7 +172,7 @@ func sampling(j *wire.JSON, s llm.Settings) {
 	}
 }
 
-func tool(j *wire.JSON, t llm.Tool, names *wire.Names, mark bool) {
+func tool(j *wire.JSON, t llm.Tool, names *naming, mark bool) {
 	var one wire.JSON
 	one.Open('{')
 	one.Field("name", names.Wire(t.Name))
@@ -183,7 +183,7 @@ func tool(j *wire.JSON, t llm.Tool, names *wire.Names, mark bool) {
 	if len(t.Schema) == 0 || string(t.Schema) == "null" {
 		one.Raw([]byte(`{"type":"object","properties":{}}`))
 	} else {
-		one.Raw([]byte(wire.Repair(string(wire.ObjectSchema(t.Schema)))))
+		one.Raw([]byte(wire.Repair(string(wire.ObjectSchema(names.schema(t))))))
 	}
 	one.Close('}')
 	j.Raw(marked(one.Bytes(), mark))
@@ -192,7 +192,7 @@ func tool(j *wire.JSON, t llm.Tool, names *wire.Names, mark bool) {
 // encodeMessages writes each message as one of its own, so that what was sent
 // never changes; only results that follow results share one, since the API wants
 // all results of a batch in the message after the calls.
-func encodeMessages(in []llm.Message, names *wire.Names) []message {
+func encodeMessages(in []llm.Message, names *naming) []message {
 	out := make([]message, 0, len(in))
 	ids := wire.NewIDs(64)
 	for i, m := range in {
@@ -214,7 +214,7 @@ func encodeMessages(in []llm.Message, names *wire.Names) []message {
 	return out
 }
 
-func encodeParts(role string, parts []llm.Part, names *wire.Names, ids *wire.IDs) []block {
+func encodeParts(role string, parts []llm.Part, names *naming, ids *wire.IDs) []block {
 	out := make([]block, 0, len(parts))
 	for i, p := range parts {
 		switch p := p.(type) {
@@ -322,14 +322,14 @@ func thinkingBlock(t llm.Thinking) []byte {
 	return j.Bytes()
 }
 
-func callBlock(c llm.Call, names *wire.Names, ids *wire.IDs) []byte {
+func callBlock(c llm.Call, names *naming, ids *wire.IDs) []byte {
 	var j wire.JSON
 	j.Open('{')
 	j.Field("type", "tool_use")
 	j.Field("id", ids.Call(c.ID))
 	j.Field("name", names.Wire(c.Name))
 	j.Key("input")
-	j.Raw([]byte(wire.Repair(c.EchoArgs())))
+	j.Raw([]byte(wire.Repair(names.input(c.Name, c.EchoArgs()))))
 	j.Close('}')
 	return j.Bytes()
 }
