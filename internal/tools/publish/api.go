@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"golang.org/x/exp/apidiff"
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/semver"
 	"golang.org/x/tools/go/packages"
 )
@@ -147,23 +148,31 @@ func exports(ctx context.Context, tree string, env []string, m Module) (*apidiff
 }
 
 // workspace writes a go.work for the published modules of a tree beside nothing
-// of the tree's, and returns its path.
+// of the tree's, and returns its path. The go command asks a proxy for the go.mod of
+// a sibling at the version that is required, although it uses the one at hand,
+// unless that version is replaced.
 func workspace(tree string) (string, error) {
-	root, err := filepath.Abs(tree)
+	root, modules, err := Trial{Repo: tree}.tree()
 	if err != nil {
 		return "", err
 	}
-	modules, err := Modules(root)
-	if err != nil {
-		return "", err
-	}
-	newest := "1.26.0"
-	var uses strings.Builder
+	newest, dirs := "1.26.0", map[string]string{}
 	for _, m := range modules {
-		if m.Published() {
-			fmt.Fprintf(&uses, "use %q\n", filepath.Join(root, m.Dir))
-			if semver.Compare("v"+patch(m.Go), "v"+newest) > 0 {
-				newest = patch(m.Go)
+		dirs[m.Path] = filepath.Join(root, m.Dir)
+		if semver.Compare("v"+patch(m.Go), "v"+newest) > 0 {
+			newest = patch(m.Go)
+		}
+	}
+	lines := []string{"go " + newest}
+	for _, m := range modules {
+		lines = append(lines, fmt.Sprintf("use %q", dirs[m.Path]))
+		f, err := modfile.Parse("go.mod", m.mod, nil)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range f.Require {
+			if dir := dirs[r.Mod.Path]; dir != "" && len(f.Replace) == 0 {
+				lines = append(lines, fmt.Sprintf("replace %s %s => %q", r.Mod.Path, r.Mod.Version, dir))
 			}
 		}
 	}
@@ -171,6 +180,7 @@ func workspace(tree string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = fmt.Fprintf(f, "go %s\n\n%s", newest, uses.String())
+	slices.Sort(lines[1:])
+	_, err = f.WriteString(strings.Join(slices.Compact(lines), "\n") + "\n")
 	return f.Name(), errors.Join(err, f.Close())
 }

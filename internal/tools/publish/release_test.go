@@ -248,6 +248,28 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+// TestAPIOfARelease: the tree at a tag requires its siblings at a version that no
+// proxy has, and is compared all the same.
+func TestAPIOfARelease(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	tr, out := trial(t, dir)
+	plan, err := publish.Release(t.Context(), tr, "v1.2.3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Make(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "kicad/k.go"), "// Package kicad uses a.\npackage kicad\n\nimport \"example.com/a\"\n\n// H calls it.\nfunc H() { a.F(1) }\n")
+	tr.Env = append(tr.Env, "GOPROXY=off")
+	err = publish.API(t.Context(), tr, "v1.2.4")
+	broken, ok := errors.AsType[*publish.APIError](err)
+	if !ok || broken.Module != "example.com/a/kicad" || len(broken.Changes) != 1 || !strings.Contains(out.String(), "2 changes since v1.2.3, 1 of them breaking") {
+		t.Errorf("got %v, want G gone and H new\n%s", err, out)
+	}
+}
+
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, released)
