@@ -3,6 +3,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -293,6 +294,8 @@ func (p plan) impossibleFootprint(q part) obstacle {
 			missing = append(missing, number)
 		}
 	}
+	slices.SortFunc(missing, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	missing = slices.Compact(missing)
 	if len(missing) > 0 && !pins.IsError() {
 		return blocked("%s has no pad for pin %s of %s (pads: %s). Nothing was changed.", p.text, some(missing), q.ref, cutName(list, 200))
 	}

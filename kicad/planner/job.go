@@ -310,7 +310,7 @@ func (j job) done() llm.Message {
 	texts := []string{j.what() + "."}
 	for _, name := range []string{"run_erc", "run_drc", "check_constraints", "check_drift"} {
 		line := firstLine(j.last(name).Body())
-		if line != "" && (name != "check_drift" || strings.Contains(line, "claims compared")) {
+		if strings.Contains(line, " PASS") && (name != "check_drift" || strings.Contains(line, "claims compared")) || strings.Contains(line, " NOT ") {
 			texts = append(texts, verdict(line)+".")
 		}
 	}

@@ -5,6 +5,7 @@ package planner
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -169,7 +170,31 @@ func (p *parser) one(text string) ([]request, bool) {
 	if hint != "" {
 		p.hint = hint
 	}
+	if !ok {
+		all, ok = pairs(words)
+	}
 	return all, ok
+}
+
+// pairs reads "rename A to B and C to D": what stands behind "and" is of the same kind and field as what stands before.
+func pairs(words []word) (all []request, ok bool) {
+	start := 1
+	for i := 1; i <= len(words); i++ {
+		if i < len(words) && !words[i].is("and", "&") {
+			continue
+		}
+		piece := words[start:i]
+		start = i + 1
+		if !slices.ContainsFunc(piece, func(w word) bool { return w.is(separators...) }) {
+			return nil, false
+		}
+		more, _, ok := naming(append([]word{words[0]}, piece...))
+		if !ok || len(all) > 0 && (more[0].kind != all[0].kind || more[0].field != all[0].field) {
+			return nil, false
+		}
+		all = append(all, more...)
+	}
+	return all, len(all) > 1
 }
 
 var polite = regexp.MustCompile(`(?i)^(?:(?:please|kindly|now|just|also|then|can you|could you|would you|will you|you|i want you to|i'd like you to|let's|let us)[,\s]+)+`)
