@@ -57,72 +57,53 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func dispatch(ctx context.Context, name string, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("publish "+name, flag.ContinueOnError)
 	t := publish.Trial{Repo: ".", Work: ".tmp/publish", Env: os.Environ(), Out: stdout}
+	var act func() error
 	switch name {
 	case "check":
 		flags.BoolVar(&t.Offline, "offline", false, "use no network: third parties come from the module cache")
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.Check(ctx, t)
+		act = func() error { return publish.Check(ctx, t) }
 	case "contents":
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
 		t.Work = ".tmp/publish/contents"
-		return publish.CheckContents(ctx, t)
-	case "docs":
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.Docs(ctx, t)
-	case "cross":
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.Cross(ctx, t, publish.Platforms())
+		act = func() error { return publish.CheckContents(ctx, t) }
 	case "alone":
 		match := flags.String("run", "^$", "run the tests that match; all are linked")
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.Alone(ctx, t, *match)
+		act = func() error { return publish.Alone(ctx, t, *match) }
 	case "api":
 		version := flags.String("version", "", "the release that is planned")
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.API(ctx, t, *version)
+		act = func() error { return publish.API(ctx, t, *version) }
+	case "docs":
+		act = func() error { return publish.Docs(ctx, t) }
 	case "licences":
-		if err := flags.Parse(args); err != nil {
-			return err
-		}
-		return publish.Licences(ctx, t)
+		act = func() error { return publish.Licences(ctx, t) }
+	case "cross":
+		act = func() error { return publish.Cross(ctx, t, publish.Platforms()) }
 	case "release":
-		return release(ctx, t, flags, args)
+		do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
+		green := flags.String("green", "make check publish-check", "the command that tells whether the tree is green")
+		act = func() error { return release(ctx, t, flags.Args(), strings.Fields(*green), *do) }
 	default:
 		return errUsage
 	}
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return act()
 }
 
-// release plans, and with -do makes, a release.
-func release(ctx context.Context, t publish.Trial, flags *flag.FlagSet, args []string) error {
-	do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
-	green := flags.String("green", "make check publish-check", "the command that tells whether the tree is green")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() != 1 {
+// release plans, and with do makes, the release of the one version in args.
+func release(ctx context.Context, t publish.Trial, args, green []string, do bool) error {
+	if len(args) != 1 {
 		return errUsage
 	}
-	if err := publish.API(ctx, t, flags.Arg(0)); err != nil {
+	if err := publish.API(ctx, t, args[0]); err != nil {
 		return err
 	}
-	plan, err := publish.Release(ctx, t, flags.Arg(0), strings.Fields(*green))
+	plan, err := publish.Release(ctx, t, args[0], green)
 	if err != nil {
 		return err
 	}
 	fmt.Fprint(t.Out, plan)
-	if !*do {
+	if !do {
 		return nil
 	}
 	commit, err := plan.Make(ctx, t)
