@@ -33,6 +33,9 @@ func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error
 		return "", tool.Errorf(tool.Failed, "%w", err)
 	}
 	sheet, bare := ownSheet(d, in.To)
+	if err := allLines(d); err != nil {
+		return "", err
+	}
 	r, err := d.RenameNet(in.From, bare, sch.RenameOptions{Merge: in.Merge})
 	if err != nil {
 		return "", refused(err)
@@ -71,6 +74,17 @@ func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error
 	return answer(head, notes), nil
 }
 
+// allLines refuses a design that KiCad does not read for a line's length: kicad-cli
+// says no more than that it does not load.
+func allLines(d *sch.Design) error {
+	for _, name := range d.FileNames() {
+		if err := longLine(name, d.Files[name].Doc.Source()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ownSheet takes the path of a sheet of the design off a name.
 func ownSheet(d *sch.Design, name string) (sheet, bare string) {
 	for _, in := range d.Sheets {
@@ -107,12 +121,15 @@ func onlyRenames(e electrical) error {
 	return tool.Errorf(tool.Failed, "reverted: the rename would change what is connected to what:\n%s", e)
 }
 
-// noNets refuses an electrical difference that concerns nets at all.
-func noNets(e electrical) error {
-	if !e.moved() && len(e.renamed) == 0 {
-		return nil
+// noNets refuses an electrical difference that concerns nets at all. A part that goes
+// on the board or leaves it takes its pins along: those of the parts alone are meant.
+func noNets(parts []string) func(electrical) error {
+	return func(e electrical) error {
+		if e.onlyPinsOf(parts) {
+			return nil
+		}
+		return tool.Errorf(tool.Failed, "reverted: the edit would change nets:\n%s", e)
 	}
-	return tool.Errorf(tool.Failed, "reverted: the edit would change nets:\n%s", e)
 }
 
 // changeDesign applies edits of sheets and carries what follows from them onto the
@@ -126,6 +143,7 @@ func (b *Bench) changeDesign(ctx context.Context, c change, more ...func(*pcb.Bo
 	if _, err := b.nets(ctx); err != nil {
 		return "", notKnown(err)
 	}
+	var told []string
 	accept := c.accept
 	c.accept = func(e electrical) error {
 		if accept != nil {
@@ -133,14 +151,18 @@ func (b *Bench) changeDesign(ctx context.Context, c change, more ...func(*pcb.Bo
 				return err
 			}
 		}
-		return b.carryOver(ctx, e, more)
+		return b.carryOver(ctx, e, more, &told)
 	}
-	return b.apply(ctx, c)
+	notes, err := b.apply(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(strings.Join(append([]string{notes}, told...), "\n")), nil
 }
 
 // carryOver edits board and project file to follow the sheets. It is called while
-// the sheets' edit can still be put back.
-func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Board) ([]sexpr.Edit, error)) error {
+// the sheets' edit can still be put back. Notes are what the caller has to be told.
+func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Board) ([]sexpr.Edit, error), notes *[]string) error {
 	var edits []*edit
 	if b.project.PCB != "" {
 		ed, err := b.followBoard(ctx, e, more)
@@ -150,11 +172,12 @@ func (b *Bench) carryOver(ctx context.Context, e electrical, more []func(*pcb.Bo
 		edits = append(edits, ed)
 	}
 	if b.project.Pro != "" && len(e.renamed) > 0 {
-		ed, err := b.followClasses(ctx, e)
+		ed, lost, err := b.followClasses(ctx, e)
 		if err != nil {
 			return err
 		}
 		edits = append(edits, ed)
+		*notes = append(*notes, lost...)
 	}
 	edits = slices.DeleteFunc(edits, func(ed *edit) bool { return string(ed.old) == string(ed.new) })
 	if len(edits) == 0 {
@@ -196,20 +219,22 @@ func (b *Bench) followBoard(ctx context.Context, e electrical, more []func(*pcb.
 }
 
 // followClasses keeps renamed nets in their net classes.
-func (b *Bench) followClasses(ctx context.Context, e electrical) (*edit, error) {
-	ed, err := b.newEdit(ctx, b.project.Pro)
-	if err != nil {
-		return nil, err
+func (b *Bench) followClasses(ctx context.Context, e electrical) (ed *edit, lost []string, err error) {
+	if ed, err = b.newEdit(ctx, b.project.Pro); err != nil {
+		return nil, nil, err
 	}
-	ranges, _, err := sch.ProjectNets(b.project.Pro, ed.old, e.renamed)
+	ranges, patterns, err := sch.ProjectNets(b.project.Pro, ed.old, e.renamed)
 	if err != nil { // KiCad passes such a file over: nothing in it counts
 		ed.new = ed.old
-		return ed, nil //nolint:nilerr // see above
+		return ed, nil, nil //nolint:nilerr // see above
 	}
 	if ed.new, err = sexpr.Apply(ed.old, ranges); err != nil {
-		return nil, tool.Errorf(tool.Failed, "reverted: %w", err)
+		return nil, nil, tool.Errorf(tool.Failed, "reverted: %w", err)
 	}
-	return ed, nil
+	for _, p := range patterns {
+		lost = append(lost, fmt.Sprintf("the net class pattern %q in %s no longer covers a net that was renamed: it may have lost its track widths and clearances", p, b.project.Pro))
+	}
+	return ed, lost, nil
 }
 
 type renameRefInput struct {
@@ -225,6 +250,9 @@ func (b *Bench) renameReference(ctx context.Context, in renameRefInput) (string,
 	d, err := b.design()
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "%w", err)
+	}
+	if err := allLines(d); err != nil {
+		return "", err
 	}
 	ranges, err := d.RenameReference(in.From, in.To)
 	if err != nil {
@@ -269,6 +297,9 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "%w", err)
 	}
+	if err := allLines(d); err != nil {
+		return "", err
+	}
 	ranges, err := fieldEdits(d, in)
 	if err != nil {
 		return "", refused(err)
@@ -280,13 +311,35 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	notes, err := b.changeDesign(ctx, change{edits: sheets, accept: noNets}, func(brd *pcb.Board) ([]sexpr.Edit, error) {
+	var taken []string
+	if in.Field == "on_board" {
+		taken = sharing(d, in.Reference)
+	}
+	notes, err := b.changeDesign(ctx, change{edits: sheets, accept: noNets(taken)}, func(brd *pcb.Board) ([]sexpr.Edit, error) {
 		return fieldOnBoard(brd, in)
 	})
 	if err != nil {
 		return "", err
 	}
 	return answer(fmt.Sprintf("Set %s of %s to %q in %s.", in.Field, in.Reference, in.Text, fileList(sheets)), notes), nil
+}
+
+// sharing are the parts that are uses of the same symbols as a part: in a sheet that
+// is used several times they change with it.
+func sharing(d *sch.Design, ref string) []string {
+	part, err := d.Find(ref)
+	if err != nil {
+		return nil
+	}
+	var refs []string
+	for _, p := range d.Parts() {
+		if slices.ContainsFunc(p.Units, func(u sch.Placed) bool {
+			return slices.ContainsFunc(part.Units, func(own sch.Placed) bool { return own.Symbol == u.Symbol })
+		}) {
+			refs = append(refs, p.Ref)
+		}
+	}
+	return refs
 }
 
 // fieldOnBoard makes the footprint follow, as KiCad's "update board from schematic"

@@ -56,9 +56,6 @@ func (b *Bench) editFile(ctx context.Context, in editInput) (string, error) {
 	case n > 1 && !in.ReplaceAll:
 		return "", tool.Errorf(tool.Failed, "the text occurs %d times in %s, on lines %v; nothing was changed. Give more of what stands around it, or set replace_all", n, name, linesOf(e.old, in.Old))
 	}
-	if k := kindOf(name); (k == sheet || k == board) && longestLine(e.old) > maxLineBytes {
-		return "", tool.Errorf(tool.Failed, "%s has a line of over %d bytes, which KiCad's reader refuses beyond 1,000,000: save it once in KiCad, which writes it in lines", name, maxLineBytes)
-	}
 	e.new = bytes.ReplaceAll(e.old, []byte(in.Old), []byte(*in.New))
 	notes, err := b.apply(ctx, change{edits: []*edit{e}})
 	if err != nil {
@@ -97,12 +94,19 @@ func linesOf(data []byte, text string) []int {
 	return lines
 }
 
-func longestLine(data []byte) int {
-	longest := 0
-	for line := range bytes.Lines(data) {
-		longest = max(longest, len(line))
+// longLine refuses a sheet or board with a line that KiCad's reader does not take.
+func longLine(name string, data []byte) error {
+	if k := kindOf(name); k != sheet && k != board {
+		return nil
 	}
-	return longest
+	n := 0
+	for line := range bytes.Lines(data) {
+		if n++; len(line) > maxLineBytes {
+			return tool.Errorf(tool.Failed, "line %d of %s has %d bytes, and KiCad does not read lines of 1,000,000: nothing was changed. Save the file once in KiCad, which writes it in lines, or break the line with %s between two brackets",
+				n, name, len(line), toolEdit)
+		}
+	}
+	return nil
 }
 
 // edits turns byte-range edits of several files into whole files.

@@ -264,5 +264,30 @@ func (e electrical) String() string {
 	return strings.Join(append(lines, e.parts...), "\n")
 }
 
+// onlyPinsOf reports whether no net changed but by the pins of some parts, which came
+// or went. Names that KiCad makes up from a part's pin may change with them.
+func (e electrical) onlyPinsOf(parts []string) bool {
+	if len(parts) == 0 {
+		return !e.moved() && len(e.renamed) == 0
+	}
+	strip := func(n *kicadcli.Netlist) map[string]bool {
+		nets := map[string]bool{}
+		for _, net := range n.Nets {
+			var pins []string
+			for _, p := range net.Pins {
+				if !slices.Contains(parts, p.Ref) {
+					pins = append(pins, p.String())
+				}
+			}
+			slices.Sort(pins)
+			if len(pins) > 0 {
+				nets[strings.Join(pins, " ")] = true
+			}
+		}
+		return nets
+	}
+	return !e.known || maps.Equal(strip(e.before), strip(e.after))
+}
+
 // moved reports whether any pin is on another net than before.
 func (e electrical) moved() bool { return len(e.gained) > 0 || len(e.lost) > 0 }

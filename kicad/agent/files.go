@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/mask"
+	"github.com/fiducial-dev/fiducial/task/workspace"
 	"github.com/fiducial-dev/fiducial/tool"
 )
 
@@ -218,14 +219,57 @@ func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
 	if _, err := b.root.Lstat(filepath.FromSlash(name)); err == nil {
 		return "", tool.Errorf(tool.InvalidArgument, "%s exists; change it with %s", name, toolEdit)
 	}
+	first := b.firstMissing(path.Dir(name))
 	if err := b.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o755); err != nil {
 		return "", badPath(pathError(name, err))
 	}
 	if err := b.writeWhole(filepath.FromSlash(name), []byte(in.Content), 0o644); err != nil {
 		return "", tool.Errorf(tool.Failed, "%s was not written: %w", name, pathError(name, err))
 	}
+	if err := b.kept(ctx, name); err != nil {
+		return "", errors.Join(err, b.unmake(name, first))
+	}
 	b.touched(name)
 	return fmt.Sprintf("Wrote %s, %d bytes.", name, len(in.Content)), nil
+}
+
+// kept refuses a new file that git does not see: no commit would hold it, and a run
+// that fails could not take it back (B-57).
+func (b *Bench) kept(ctx context.Context, name string) error {
+	changes, err := b.session.Snapshot.Changed(ctx)
+	if err != nil {
+		return tool.Errorf(tool.Failed, "%s was not written: %w", name, err)
+	}
+	if slices.ContainsFunc(changes, func(c workspace.Change) bool { return c.Path == name && !c.Ignored }) {
+		return nil
+	}
+	return badPath(&PathError{Path: name, Reason: "git ignores it, or it lies in a repository of its own, so that no commit would hold it; nothing was written. Choose another place, or have it taken out of .gitignore first"})
+}
+
+// firstMissing is the outermost folder of a path that is not there, "" when all are.
+func (b *Bench) firstMissing(dir string) string {
+	first := ""
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, err := b.root.Lstat(filepath.FromSlash(dir)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		first = dir
+	}
+	return first
+}
+
+// unmake removes a file that was just made, with the folders that were made for it.
+func (b *Bench) unmake(name, first string) error {
+	err := b.undo(&edit{name: name, fresh: true})
+	for dir := path.Dir(name); err == nil && first != ""; dir = path.Dir(dir) {
+		if err = b.root.Remove(filepath.FromSlash(dir)); dir == first {
+			break
+		}
+	}
+	if err != nil {
+		return tool.Errorf(tool.Failed, "%s could not be taken away again: %w", name, err)
+	}
+	return nil
 }
 
 // plainText refuses text with the replacement character: it is what is left of

@@ -141,6 +141,14 @@ func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 	if err := b.locked(); err != nil {
 		return "", err
 	}
+	for _, e := range c.edits {
+		if err := b.openElsewhere(e.name); err != nil {
+			return "", err
+		}
+		if err := longLine(e.name, e.new); err != nil {
+			return "", err
+		}
+	}
 	edits := slices.DeleteFunc(c.edits, func(e *edit) bool { return string(e.old) == string(e.new) })
 	if len(edits) == 0 {
 		return "", tool.Errorf(tool.InvalidArgument, "the edit changes nothing: the old and the new text are the same")
@@ -177,6 +185,15 @@ func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 		return "", tool.Errorf(tool.Failed, "the edit was kept, but %s could not be removed, so that the run cannot be resumed: %w", b.intentFile(), err)
 	}
 	return notes, nil
+}
+
+// openElsewhere is an editor's lock file beside a file that is to be written, such as that of a child sheet.
+func (b *Bench) openElsewhere(name string) error {
+	lock := path.Join(path.Dir(name), "~"+path.Base(name)+".lck")
+	if _, err := b.root.Lstat(filepath.FromSlash(lock)); err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	return tool.Errorf(tool.Failed, "%s is there: %s is open in KiCad. Nothing was changed; it must be closed there first", lock, name)
 }
 
 func lintLines(fs []lint.Finding) string {

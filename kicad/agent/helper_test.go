@@ -76,6 +76,12 @@ func newTable(t *testing.T, files map[string]string) *table {
 // newTableWith is newTable with a kicad-cli.
 func newTableWith(t *testing.T, files map[string]string, cli string) *table {
 	t.Helper()
+	return newTableAt(t, files, cli, ".")
+}
+
+// newTableAt is newTableWith for the project of a file.
+func newTableAt(t *testing.T, files map[string]string, cli, at string) *table {
+	t.Helper()
 	dir := t.TempDir()
 	if files == nil {
 		if err := bundled.Write(dir); err != nil {
@@ -96,7 +102,7 @@ func newTableWith(t *testing.T, files map[string]string, cli string) *table {
 	git(t, dir, "config", "user.email", "t@example.org")
 	git(t, dir, "add", "-A")
 	git(t, dir, "commit", "-qm", "start")
-	proj, err := project.Find(os.DirFS(dir), ".")
+	proj, err := project.Find(os.DirFS(dir), at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,8 +159,42 @@ func spelled(d *sch.Design, net string) string {
 	return strings.Join(at, ", ")
 }
 
+// find is the net of that name: as KiCad spells it, else in plain spelling, else the one
+// net that has the name without the path of its sheet.
+func find(list *kicadcli.Netlist, name string) (kicadcli.Net, error) {
+	if n, ok := list.Net(name); ok {
+		return n, nil
+	}
+	var found []kicadcli.Net
+	bare := strings.ReplaceAll(sch.Plain(name), "/", "{slash}")
+	for _, n := range list.Nets {
+		if sch.Plain(n.Name) == sch.Plain(name) || n.Name[strings.LastIndex(n.Name, "/")+1:] == bare {
+			found = append(found, n)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	var names []string
+	for _, n := range list.Nets {
+		if len(found) == 0 && len(names) < 10 && strings.Contains(strings.ToLower(n.Name), strings.ToLower(bare)) {
+			names = append(names, n.Name)
+		}
+	}
+	for _, n := range found {
+		names = append(names, n.Name)
+	}
+	switch {
+	case len(found) > 1:
+		return kicadcli.Net{}, tool.Errorf(tool.Failed, "several nets are called %q: %s", name, strings.Join(names, ", "))
+	case len(names) > 0:
+		return kicadcli.Net{}, tool.Errorf(tool.Failed, "there is no net %q; there are %s. list_nets lists all", name, strings.Join(names, ", "))
+	}
+	return kicadcli.Net{}, tool.Errorf(tool.Failed, "there is no net %q; list_nets lists them", name)
+}
+
 type netInput struct {
-	Net string `json:"net" jsonschema:"the net as list_nets spells it"`
+	Net string `json:"net" jsonschema:"the net as list_nets spells it, or its name without the sheet when one net has it"`
 }
 
 type pinsInput struct {
@@ -184,10 +218,25 @@ func (b *Bench) pinsOf(ctx context.Context, in pinsInput) (string, error) {
 		}
 	}
 	if len(lines) == 0 {
-		return "", tool.Errorf(tool.Failed, "no part %q has a pin in the netlist; list_symbols lists the parts", in.Reference)
+		return "", b.noPins(in.Reference)
 	}
 	slices.SortFunc(lines, sch.CompareRefs)
 	return strings.Join(lines, "\n"), nil
+}
+
+// noPins is why a reference has no pin in the netlist.
+func (b *Bench) noPins(ref string) error {
+	if d, err := b.design(); err == nil {
+		switch p, err := d.Find(ref); {
+		case err == nil && p.NoBoard:
+			return tool.Errorf(tool.Failed, "%s is excluded from the board, and kicad-cli's netlist leaves such parts out", ref)
+		case err == nil:
+			return tool.Errorf(tool.Failed, "%s is placed, and kicad-cli's netlist has no pin of it: it has none, or its library symbol is not in the file", ref)
+		default:
+			return tool.Errorf(tool.Failed, "%s; list_symbols lists the parts", strings.TrimPrefix(err.Error(), "sch: "))
+		}
+	}
+	return tool.Errorf(tool.Failed, "no part %q has a pin in the netlist; list_symbols lists the parts", ref)
 }
 
 // netOf tells what a net connects.
@@ -202,9 +251,9 @@ func (b *Bench) netOf(ctx context.Context, in netInput) (string, error) {
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "the netlist cannot be had: %w", err)
 	}
-	n, ok := list.Net(in.Net)
-	if !ok {
-		return "", tool.Errorf(tool.Failed, "there is no net %q; list_nets lists them", in.Net)
+	n, err := find(list, in.Net)
+	if err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("%s | %s | %s", n.Name, pinList(n.Pins), spelled(d, n.Name)), nil
 }
