@@ -30,7 +30,11 @@ func (g grown[T]) push(v T) grown[T] {
 	if n < cap(g.items) && g.claimed != nil && g.claimed.CompareAndSwap(int64(n), int64(n+1)) {
 		return grown[T]{items: append(g.items, v), claimed: g.claimed}
 	}
-	items := append(slices.Clip(g.items), v)
+	items := slices.Clip(g.items)
+	if n == 0 { // it does not stay that short
+		items = make([]T, 0, 8)
+	}
+	items = append(items, v)
 	claimed := new(atomic.Int64)
 	claimed.Store(int64(n + 1))
 	return grown[T]{items: items, claimed: claimed}
