@@ -128,6 +128,10 @@ licences: $(PUBLISH) ## Write THIRD_PARTY.md: what is linked of others, and unde
 cross: $(PUBLISH) ## Build the command for linux, darwin and windows on amd64 and arm64 into .tmp/publish/dist
 	$(PUBLISH) cross
 
+.PHONY: windows
+windows: ## Vet every module as Windows compiles it, tests too
+	@rc=0; for m in $(MODS) internal/tools; do (cd "$$m" && GOWORK=off GOOS=windows go vet ./...) || rc=1; done; exit $$rc
+
 .PHONY: release
 release: $(PUBLISH) ## Release all modules as VERSION=vX.Y.Z: a commit and tags, not pushed; DRY_RUN=1 only prints them
 	$(PUBLISH) release $(if $(DRY_RUN),,-do) '$(VERSION)'
