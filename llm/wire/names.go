@@ -98,6 +98,7 @@ func clean(s string) string {
 // before it, and the encoded prefix does not change as the conversation grows.
 type IDs struct {
 	max  int
+	any  bool              // any characters, any length
 	last map[string]string // by id, the wire id of the newest call that has it
 	used map[string]bool
 }
@@ -110,10 +111,23 @@ func NewIDs(maxLen int) *IDs {
 	return &IDs{max: maxLen, last: map[string]string{}, used: map[string]bool{}}
 }
 
+// AnyIDs returns a mapping that mends only ids that are empty or used twice. It is
+// for servers that want back what they gave, whatever it is: some models expect ids
+// such as functions.read:0, and gateways put signatures into them.
+func AnyIDs() *IDs {
+	m := NewIDs(0)
+	m.any = true
+	return m
+}
+
+func (m *IDs) fit(id string) bool {
+	return id != "" && (m.any || len(id) <= m.max && strings.IndexFunc(id, notInName) < 0)
+}
+
 // Call is the id to send for the next call of the conversation.
 func (m *IDs) Call(id string) string {
 	w := id
-	if w == "" || len(w) > m.max || strings.IndexFunc(w, notInName) >= 0 || m.used[w] {
+	if !m.fit(w) || m.used[w] {
 		w = m.hashed(id, "")
 	}
 	for salt := "+"; m.used[w]; salt += "+" {
@@ -130,7 +144,7 @@ func (m *IDs) Result(id string) string {
 	if w, ok := m.last[id]; ok {
 		return w
 	}
-	if id != "" && len(id) <= m.max && strings.IndexFunc(id, notInName) < 0 {
+	if m.fit(id) {
 		return id
 	}
 	return m.hashed(id, "")

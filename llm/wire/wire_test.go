@@ -222,3 +222,22 @@ func TestOverflow(t *testing.T) {
 		}
 	}
 }
+
+func TestAnyIDs(t *testing.T) {
+	ids := AnyIDs()
+	long := "call_1__thought__" + strings.Repeat("Ab+/", 40) + "=="
+	for _, id := range []string{"functions.read:0", long} {
+		if got := ids.Call(id); got != id {
+			t.Errorf("%s became %s", id, got)
+		}
+		if got := ids.Result(id); got != id {
+			t.Errorf("the result of %s goes to %s", id, got)
+		}
+	}
+	if got := ids.Call(long); got == long {
+		t.Error("an id is used twice")
+	}
+	if got := ids.Call(""); got == "" {
+		t.Error("a call has no id")
+	}
+}

@@ -16,7 +16,7 @@ import (
 	"github.com/fiducial-dev/fiducial/provider/internal/prompt"
 )
 
-// maxCallID is the longest call id that Chat Completions take.
+// maxCallID is the longest call id that OpenAI takes.
 const maxCallID = 40
 
 // extras are the vendor's own fields of a reply, as [llm.Opaque] data of the part
@@ -41,9 +41,12 @@ type chatBody struct {
 }
 
 func encodeChat(s *setup, req *llm.Request, names *wire.Names) []byte {
-	b := &chatBody{setup: s, names: names, ids: wire.NewIDs(maxCallID)}
-	if s.quirks.shortIDs {
+	b := &chatBody{setup: s, names: names, ids: wire.AnyIDs()}
+	switch {
+	case s.quirks.shortIDs:
 		b.ids = wire.NewIDs(shortID)
+	case s.quirks.plainIDs:
+		b.ids = wire.NewIDs(maxCallID)
 	}
 	b.Open('{')
 	b.Field("model", s.model)

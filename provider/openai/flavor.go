@@ -39,6 +39,7 @@ type quirks struct {
 	cacheKey   bool // prompt_cache_key is known
 	strict     bool // strict schemas are known
 	shortIDs   bool // call ids have nine letters or digits
+	plainIDs   bool // call ids have at most 40 letters, digits, _ and -; others take back what they gave
 	bridge     bool // a user message may not follow a tool message
 }
 
@@ -61,9 +62,9 @@ const (
 func quirksOf(f Flavor) (quirks, bool) {
 	switch f {
 	case OpenAI:
-		return quirks{base: "https://api.openai.com/v1", cacheKey: true, strict: true}, true
+		return quirks{base: "https://api.openai.com/v1", cacheKey: true, strict: true, plainIDs: true}, true
 	case Azure:
-		return quirks{cacheKey: true}, true
+		return quirks{cacheKey: true, plainIDs: true}, true
 	case OpenRouter:
 		return quirks{
 			base: "https://openrouter.ai/api/v1", legacyMax: true,
