@@ -295,6 +295,9 @@ func (j job) broken() *llm.Message {
 		if !strings.Contains(firstLine(body), " FAIL") {
 			continue
 		}
+		if name == "check_constraints" { // what it lists besides was so before
+			body = firstLine(body)
+		}
 		m := refuse(fmt.Sprintf("%s would break the design: %s", j.what(), body))
 		if strings.Contains(body, "footprint_symbol_mismatch") && slices.ContainsFunc(j.open, func(p plan) bool { return p.field == "Footprint" }) {
 			m = refuse(fmt.Sprintf("%s would break the design: the board places another footprint, and exchanging it moves pads away from tracks, which is work for KiCad: "+
