@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"os"
 	"testing"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/task"
+	"github.com/fiducial-dev/fiducial/task/workspace"
 )
 
 // faulty is a domain whose judge stops working.
@@ -48,4 +50,28 @@ func TestFault_None(t *testing.T) {
 	r := newRig(t, write("b.txt", "beta"), join(checkCall, finishCall))
 	r.cfg.Domain = &faulty{texts: r.domain}
 	r.ends(r.run(), task.Done, task.PathDone)
+}
+
+// A run that could not be committed for want of a name is refused before it begins; a dry run makes no commit, and one
+// with a committer to fall back on has a name.
+func TestRun_Identity(t *testing.T) {
+	for name, want := range map[string]bool{"plain": false, "dry": true, "fallback": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			r := newRig(t, write("b.txt", "beta"), join(checkCall, finishCall))
+			r.git("config", "--unset", "user.email")
+			r.cfg.Committer = workspace.Identity{}
+			switch name {
+			case "dry":
+				r.cfg.DryRun = true
+			case "fallback":
+				r.cfg.Committer = workspace.Identity{Name: "F", Email: "f@example.com"}
+			}
+			res, err := task.Run(t.Context(), r.cfg)
+			if e, ok := errors.AsType[*workspace.PreflightError](err); want && (err != nil || res.Outcome != task.Done) ||
+				!want && (!ok || e.Check != workspace.CheckIdentity || r.script.Left() != 2) {
+				t.Errorf("got %+v, %v", res, err)
+			}
+		})
+	}
 }

@@ -148,6 +148,11 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.Repo.Preflight(ctx, cfg.AllowDirty); err != nil {
 		return nil, err
 	}
+	if fallback := cfg.Committer; !cfg.DryRun && (fallback.Name == "" || fallback.Email == "") {
+		if err := cfg.Repo.PreflightIdentity(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return begin(ctx, cfg, func() (*workspace.Snapshot, error) {
 		return cfg.Repo.Snapshot(ctx, cfg.Run, time.Now())
 	}, false)

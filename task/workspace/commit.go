@@ -101,26 +101,31 @@ func (s *Snapshot) sameHead(ctx context.Context) error {
 
 // identity returns the variables that name the author, none when git knows him.
 func (s *Snapshot) identity(ctx context.Context, fallback Identity) ([]string, error) {
-	for _, v := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
-		_, err := s.r.git.line(ctx, "-c", "user.useConfigOnly=true", "var", v)
-		if err == nil {
-			continue
+	switch err := s.r.knowsIdentity(ctx); {
+	case err == nil:
+		return nil, nil
+	case exitCode(err) == -1:
+		return nil, fail("commit", err)
+	case fallback.Name == "" || fallback.Email == "":
+		return nil, &Error{
+			Kind: KindIdentity, Op: "commit", Err: err,
+			Advice: `git config --global user.name "Your Name" && git config --global user.email you@example.com`,
 		}
-		if exitCode(err) == -1 {
-			return nil, fail("commit", err)
-		}
-		if fallback.Name == "" || fallback.Email == "" {
-			return nil, &Error{
-				Kind: KindIdentity, Op: "commit", Err: err,
-				Advice: `git config --global user.name "Your Name" && git config --global user.email you@example.com`,
-			}
-		}
-		return []string{
-			"GIT_AUTHOR_NAME=" + fallback.Name, "GIT_AUTHOR_EMAIL=" + fallback.Email,
-			"GIT_COMMITTER_NAME=" + fallback.Name, "GIT_COMMITTER_EMAIL=" + fallback.Email,
-		}, nil
 	}
-	return nil, nil
+	return []string{
+		"GIT_AUTHOR_NAME=" + fallback.Name, "GIT_AUTHOR_EMAIL=" + fallback.Email,
+		"GIT_COMMITTER_NAME=" + fallback.Name, "GIT_COMMITTER_EMAIL=" + fallback.Email,
+	}, nil
+}
+
+// knowsIdentity fails when git knows no author or no committer by configuration or environment.
+func (r *Repo) knowsIdentity(ctx context.Context) error {
+	for _, v := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
+		if _, err := r.git.line(ctx, "-c", "user.useConfigOnly=true", "var", v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A committer makes one commit. It works on a scratch index and only at the end,

@@ -86,7 +86,7 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// A Check is one of the conditions that [Repo.Preflight] and [Open] test, in this order.
+// A Check is one of the conditions that [Open], [Repo.Preflight] and [Repo.PreflightIdentity] test, in this order.
 type Check uint8
 
 // The checks (B-2).
@@ -96,6 +96,7 @@ const (
 	CheckCommit                      // HEAD is a commit
 	CheckProgress                    // no merge, rebase, cherry-pick, revert or bisect is going on
 	CheckClean                       // no change against HEAD, no untracked file
+	CheckIdentity                    // git knows a name and an e-mail address for a commit
 )
 
 // A PreflightError says why no run can start here. Nothing has been written (B-3).

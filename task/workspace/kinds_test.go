@@ -409,3 +409,17 @@ func mustRead(t *testing.T, name string) []byte {
 	}
 	return data
 }
+
+// Whether git knows whose commit it will be is told before the work, and by nothing but what a person has set.
+func TestPreflightIdentity(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, map[string]string{design: "sheet\n"})
+	must(t, r.open().PreflightIdentity(t.Context()))
+	r.git("config", "--global", "--unset", "user.email")
+	err := r.open().PreflightIdentity(t.Context())
+	if e, ok := errors.AsType[*workspace.PreflightError](err); !ok || e.Check != workspace.CheckIdentity || !strings.Contains(strings.Join(e.Remedies, " "), "user.email") {
+		t.Errorf("got %v", err)
+	}
+	r.env = append(r.env, "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_EMAIL=a@example.com")
+	must(t, r.open().PreflightIdentity(t.Context()))
+}

@@ -52,6 +52,26 @@ func (r *Repo) Preflight(ctx context.Context, allowDirty bool) error {
 	return nil
 }
 
+// PreflightIdentity tests whether git knows who makes a commit, so that no run does all of its work before that is asked
+// for. The error is a [*PreflightError]. Nothing is written.
+func (r *Repo) PreflightIdentity(ctx context.Context) error {
+	err := r.knowsIdentity(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case exitCode(err) == -1:
+		return fail("preflight", err)
+	}
+	return &PreflightError{
+		Check: CheckIdentity, Reason: "git does not know your name and e-mail address",
+		Why: "a run ends in a commit, which bears both.",
+		Remedies: []string{
+			`tell it once: git config --global user.name "Your Name" && git config --global user.email you@example.com`,
+			"tell it for this repository alone: the same without --global",
+		}, Err: err,
+	}
+}
+
 // inProgress refuses to work between two steps of another git operation. The
 // files are those that git status itself looks for (wt-status.c, 2.39).
 func (r *Repo) inProgress(ctx context.Context) error {
