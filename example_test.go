@@ -3,6 +3,7 @@
 package fiducial_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
+	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/tool"
 )
 
@@ -243,4 +245,63 @@ func Example_testingAnAgent() {
 	// fiducial: run: generation: connection reset
 	// Hello. <nil> left in the script: 0
 	// messages: 2
+}
+
+// What a mask takes out of the history no sink is shown either, also when the model
+// writes it in pieces. Package mask knows the shapes of well-known keys, and values
+// that it is given.
+func ExampleWithMask() {
+	model := llmtest.NewScript(llmtest.Break(nil,
+		llm.BlockStart{}, llm.BlockDelta{Text: "The door opens to swor"}, llm.BlockDelta{Text: "dfish-42 "}, llm.BlockDelta{Text: "only."}, llm.BlockStop{},
+		llm.Finish{Stop: llm.StopEndTurn},
+	))
+	l, err := fiducial.New(model, fiducial.WithMask(mask.New("swordfish-42"))).Lock()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for ev, err := range l.Stream(context.Background(), llm.UserText("What opens the door?")) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if d, ok := ev.Data.(fiducial.Delta); ok {
+			fmt.Printf("%q\n", d.Text)
+		}
+	}
+	fmt.Println(l.History()[1].Text())
+	// Output:
+	// "The door opens to "
+	// "[masked] "
+	// "only."
+	// The door opens to [masked] only.
+}
+
+// A message that is sent while a run goes on is read before the next request, behind
+// the results of the calls.
+func ExampleLocked_Send() {
+	ctx := context.Background()
+	var l *fiducial.Locked
+	dig := tool.Must(tool.New("dig", "Digs on.", func(ctx context.Context, _ struct{}) (string, error) {
+		return "deeper", l.Send(ctx, "", llm.UserText("That will do.")) // any goroutine may
+	}))
+	model := llmtest.NewScript(llmtest.Call("dig", ""), llmtest.Say("I stop."))
+	l, err := fiducial.New(model, fiducial.WithTools(dig)).Lock()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := l.Run(ctx, llm.UserText("Dig.")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, m := range l.History() {
+		fmt.Printf("%s: %s\n", m.Role, cmp.Or(m.Text(), "-"))
+	}
+	// Output:
+	// user: Dig.
+	// assistant: -
+	// tool: -
+	// user: That will do.
+	// assistant: I stop.
 }
