@@ -189,7 +189,7 @@ func cutAffects(text string) (rest, list string) {
 	if because.MatchString(list) { // the reason stands behind it
 		var why string
 		list, why = cutWhy(list)
-		return text[:m[0]] + " because " + why, list
+		return text[:m[0]] + " because " + why, strings.TrimSuffix(list, ")")
 	}
 	return text[:m[0]], list
 }
