@@ -226,18 +226,22 @@ func (b *Bench) read(name string) ([]byte, error) {
 	if _, err := b.resolve(name); err != nil {
 		return nil, err
 	}
-	info, err := b.root.Stat(filepath.FromSlash(name))
-	if err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
-		return nil, &PathError{Path: name, Reason: "it is no regular file"}
-	}
-	data, err := b.root.ReadFile(filepath.FromSlash(name))
+	data, err := b.content(name)
 	if err != nil {
 		return nil, pathError(name, err)
 	}
 	return data, nil
 }
 
+// content is what a regular file holds; nothing that would be waited for is opened.
+func (b *Bench) content(name string) ([]byte, error) {
+	return project.Read(project.Files(b.root), name, 0)
+}
+
 func pathError(name string, err error) error {
+	if e, ok := errors.AsType[*project.FileError](err); ok {
+		return &PathError{Path: name, Reason: "it " + e.Detail, Err: err}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &PathError{Path: name, Reason: "there is no such file", Err: err}

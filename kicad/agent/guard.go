@@ -104,7 +104,7 @@ func (b *Bench) undo(e *edit) error {
 // unchanged fails when a file is not what it is believed to be: somebody else has
 // it in hand, and what he saved must not be written over.
 func (b *Bench) unchanged(e *edit, believed []byte) error {
-	now, err := b.root.ReadFile(filepath.FromSlash(e.name))
+	now, err := b.content(e.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && (e.fresh || len(believed) == 0):
 		return nil

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
@@ -23,7 +22,7 @@ func (b *Bench) original(ctx context.Context, name string) ([]byte, error) {
 	if b.session.Resumed {
 		return nil, err // what is there now may be the run's
 	}
-	return b.root.ReadFile(filepath.FromSlash(name)) // an ignored file is in no snapshot
+	return b.content(name) // an ignored file is in no snapshot
 }
 
 // baseInput is what kicad-cli looks at for the baseline: the project as it stood

@@ -39,7 +39,7 @@ func (b *Bench) Overwritten() []string {
 	var paths []string
 	for name, want := range b.written {
 		var got digest
-		if data, err := b.root.ReadFile(filepath.FromSlash(name)); err == nil {
+		if data, err := b.content(name); err == nil {
 			got = sha256.Sum256(data)
 		}
 		if got != want {
