@@ -135,12 +135,12 @@ func TestEngineFromInside(t *testing.T) {
 // ticks counts the moments of a run, and does something at one of them.
 type ticks struct {
 	n  atomic.Int64
-	at int64
+	at atomic.Int64
 	do func()
 }
 
 func (k *ticks) tick() {
-	if k.n.Add(1) == k.at {
+	if k.n.Add(1) == k.at.Load() {
 		k.do()
 	}
 }
@@ -241,7 +241,8 @@ func atEachMoment(t *testing.T, disturb func(*testing.T, *ticks, *fiducial.Locke
 		var wg sync.WaitGroup
 		for at := int64(1); at <= moments; at++ {
 			wg.Go(func() {
-				k := &ticks{at: at}
+				k := &ticks{}
+				k.at.Store(at)
 				var j journal.Journal
 				if stored {
 					j = journal.NewMemory()
@@ -257,7 +258,7 @@ func atEachMoment(t *testing.T, disturb func(*testing.T, *ticks, *fiducial.Locke
 				if k.n.Load() < at {
 					t.Errorf("moment %d never came", at)
 				}
-				k.at = 0
+				k.at.Store(-1) // a call that was left behind may tick still
 				for range 3 {
 					out, err := l.Resume(t.Context())
 					if errors.Is(err, fiducial.ErrNothing) { // disturbed before the input was taken
