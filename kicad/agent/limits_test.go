@@ -38,12 +38,22 @@ func TestLoop_B158_Limits(t *testing.T) {
 	}
 
 	p = playRun(t, limited(), calls(slices.Concat(proposed,
-		[]any{"record_constraint", in{"key": "low", "text": "R2 at most 10k", "source": "s", "limits": []in{{"kind": "range", "field": "Value", "parts": []string{"R2"}, "max": "10k"}}},
-			"record_decision", in{"what": "low is 10k", "why": "w"}}, set("6k8"), finished)...))
+		[]any{
+			"record_constraint",
+			in{"key": "low", "text": "R2 at most 10k", "source": "s", "limits": []in{{"kind": "range", "field": "Value", "parts": []string{"R2"}, "max": "10k"}}},
+			"record_decision",
+			in{"what": "low is 10k", "why": "w"},
+		}, set("6k8"), finished)...))
 	p.ends(task.Done, task.PathDone)
 	p = playRun(t, limited(), calls(slices.Concat(proposed,
-		[]any{"record_constraint", in{"key": "low", "text": "R2 at most 1k", "source": "s", "limits": []in{{"kind": "range", "field": "Value", "parts": []string{"R2"}, "max": "1k"}}},
-			"record_decision", in{"what": "low is 1k", "why": "w"}, "check_drift", in{}}, finished)...))
+		[]any{
+			"record_constraint",
+			in{"key": "low", "text": "R2 at most 1k", "source": "s", "limits": []in{{"kind": "range", "field": "Value", "parts": []string{"R2"}, "max": "1k"}}},
+			"record_decision",
+			in{"what": "low is 1k", "why": "w"},
+			"check_drift",
+			in{},
+		}, finished)...))
 	p.ends(task.Done, task.PathDone)
 }
 

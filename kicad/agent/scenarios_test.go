@@ -170,11 +170,11 @@ func TestLoop_AC15_6(t *testing.T) {
 func partsText(m llm.Message) string {
 	var s strings.Builder
 	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case llm.Text:
-			s.WriteString(p.Text)
-		case llm.System:
-			s.WriteString(p.Text)
+		if text, ok := p.(llm.Text); ok {
+			s.WriteString(text.Text)
+		}
+		if note, ok := p.(llm.System); ok {
+			s.WriteString(note.Text)
 		}
 	}
 	return s.String()
@@ -194,8 +194,12 @@ func TestLoop_AC15_27(t *testing.T) {
 func TestLoop_AC15_10(t *testing.T) {
 	p := playRun(t, divider(),
 		calls(slices.Concat(proposed, []any{
-			"record_constraint", in{"key": "sleep", "text": "low", "source": "s", "affects": []string{"R1", "R2"}}, "check_drift", in{},
-			"resolve_affected", in{"entries": []in{{"key": "sleep", "item": "R1"}, {"key": "sleep", "item": "R7"}}},
+			"record_constraint",
+			in{"key": "sleep", "text": "low", "source": "s", "affects": []string{"R1", "R2"}},
+			"check_drift",
+			in{},
+			"resolve_affected",
+			in{"entries": []in{{"key": "sleep", "item": "R1"}, {"key": "sleep", "item": "R7"}}},
 		}, finished)...),
 		calls(slices.Concat([]any{"resolve_affected", in{"key": "sleep", "item": "R2"}}, finished)...))
 	p.ends(task.Done, task.PathDone)

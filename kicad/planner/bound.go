@@ -139,7 +139,7 @@ func limitOf(subject string, b bound) (constraint.Limit, bool) {
 		l.Kind, l.Parts = constraint.Count, refItem.FindAllString(m[1], -1)
 		return l, true
 	}
-	field := ""
+	var field string
 	if m := ofPart.FindStringSubmatch(subject); m != nil {
 		field, l.Parts = m[1], refItem.FindAllString(m[2], -1)
 	} else if m := partHas.FindStringSubmatch(subject); m != nil {

@@ -79,7 +79,7 @@ func (p plan) constraint() (constraint.Constraint, obstacle) {
 		}
 		return p.changed(r)
 	}
-	c := constraint.Constraint{Key: p.key, Text: p.text, Limits: limits(p.text), Source: p.why, Affects: items(p.request.affects)}
+	c := constraint.Constraint{Key: p.key, Text: p.text, Limits: limits(p.text), Source: p.why, Affects: items(p.affects)}
 	if c.Source == "" {
 		c.Source = "the request"
 	}
@@ -140,8 +140,8 @@ func (p plan) changed(r constraint.Registry) (constraint.Constraint, obstacle) {
 	if oneLine(c.Text) == oneLine(was) {
 		return c, already("constraint %s says %q", c.Key, was)
 	}
-	if p.request.affects != "" {
-		c.Affects = items(p.request.affects)
+	if p.affects != "" {
+		c.Affects = items(p.affects)
 	}
 	return c, obstacle{}
 }
@@ -213,12 +213,12 @@ func (p plan) record() []recordCall {
 		return all
 	case decide:
 		a := args{"what": sentence(p.text), "why": sentence(p.why)}
-		if list := items(p.request.affects); len(list) > 0 {
+		if list := items(p.affects); len(list) > 0 {
 			a["affects"] = list
 		}
 		return []recordCall{{"record_decision", a}}
 	case resolve:
-		return []recordCall{{"resolve_affected", args{"key": p.key, "item": p.request.affects, "how": p.why}}}
+		return []recordCall{{"resolve_affected", args{"key": p.key, "item": p.affects, "how": p.why}}}
 	case renameNet, renameRef, setField, fixDocs:
 	}
 	return nil

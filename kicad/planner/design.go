@@ -423,7 +423,7 @@ func (p plan) what() string {
 	case decide:
 		return "Record the decision: " + p.text
 	case resolve:
-		return fmt.Sprintf("Resolve %s affects %s: %s", p.key, p.request.affects, p.why)
+		return fmt.Sprintf("Resolve %s affects %s: %s", p.key, p.affects, p.why)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,10 +49,8 @@ func newJob(t talk, system string, all []request) job {
 		j.open = append(j.open, p)
 		switch r.kind {
 		case renameRef:
-			was = map[string]string{r.to: p.spelled(r.from)}
-			for to, from := range p.was {
-				was[to] = from
-			}
+			was = maps.Clone(was)
+			was[r.to] = p.spelled(r.from)
 		case addConstraint:
 			c, _ := p.constraint()
 			p.added = append(slices.Clone(p.added), c)
@@ -106,7 +105,7 @@ func (j job) intent() string {
 	if !j.changesDesign() {
 		steps = []string{"read what is recorded", "record it in its places", "compare the documents"}
 	}
-	return "Plan for \"" + cutName(oneLine(j.talk.request), 200) + "\": " + strings.Join(steps, ", ") + "."
+	return "Plan for \"" + cutName(oneLine(j.request), 200) + "\": " + strings.Join(steps, ", ") + "."
 }
 
 // closer are the questions that the first look leaves: the nets that a cut list did not show, and the footprints.
@@ -161,7 +160,7 @@ func (j job) proposeAs(text string) llm.Message {
 	}
 	all := []llm.Call{
 		call("propose_change", args{
-			"why": "Requested: " + oneLine(j.talk.request), "what": j.what(),
+			"why": "Requested: " + oneLine(j.request), "what": j.what(),
 			"tasks": append(tasks, "bring the documents in line", "run the checks"), "files": files,
 		}),
 		call("validate_change", args{}),
@@ -246,7 +245,7 @@ func (j job) looked() (entries []args) {
 			lines, pass := held(s.results[i].Body())
 			_, list, _ := strings.Cut(s.results[i].Body(), "each to be resolved by resolve_affected: ")
 			list, _, _ = strings.Cut(list, "\n")
-			for _, v := range strings.Split(list, "; ") {
+			for v := range strings.SplitSeq(list, "; ") {
 				if key, item, ok := strings.Cut(v, " affects "); ok && pass {
 					entries = append(entries, args{"key": key, "item": item, "how": strings.Join(lines, "; ")})
 				}

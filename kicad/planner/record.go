@@ -76,7 +76,7 @@ func decision(text string) (r request, hint string, ok bool) {
 
 func newConstraint(text string) (r request, hint string, ok bool) {
 	r = request{kind: addConstraint}
-	rest := ""
+	var rest string
 	switch m := addsConstraint.FindStringSubmatch(text); {
 	case m != nil:
 		rest = m[1]

@@ -163,7 +163,8 @@ func changing(t *testing.T, request string) job {
 	r := &constraint.Registry{}
 	for _, c := range []constraint.Constraint{
 		{Key: "led", Text: "D1 current at most 20 mA", Source: "s", Limits: limits("D1 current at most 20 mA"), Affects: []string{"R1"}, Document: "LED.md"},
-		{Key: "led-2", Text: "D2 current at most 9 mA", Source: "s"}, {Key: "room", Text: "keep clear", Source: "s"},
+		{Key: "led-2", Text: "D2 current at most 9 mA", Source: "s"},
+		{Key: "room", Text: "keep clear", Source: "s"},
 		{Key: "pair", Text: "R1 between 300 and 390", Source: "s"},
 	} {
 		if _, _, err := r.Record(c, constraint.Artifacts{Schematic: true, Board: true}); err != nil {

@@ -156,7 +156,7 @@ func TestRun_Constraints(t *testing.T) {
 	if log := d.file("docs/DECISIONS.md"); !strings.Contains(log, "- DEC-1, 2026-11-30, run r4: Constraint d1-current: D1 current at most 15 mA (before: D1 current at most 20 mA). Why: The battery is small. Affects: d1-current\n") {
 		t.Errorf("the log:\n%s", log)
 	}
-	d.refuses("change constraint d1-curent to 9 mA because x", "Did you mean d1-current?")
+	d.refuses("change constraint d1-curren to 9 mA because x", "Did you mean d1-current?")
 	d.done("add constraint R-1: R1 between 300 and 390 because of D1; affects R1", "PASS R-1: Value of R1 from 300 to 390: R1 330")
 	d.refuses("set R1 to 220", "R1: 220 is under the least of 300")
 	d.done("change constraint R-1 to at least 200 because D1 can take it, and set R1 to 220", "Set the value of R1 to 220", "DEC-2")
