@@ -190,6 +190,10 @@ func (l *folderLease) Append(ctx context.Context, state Mark, bodies ...Body) er
 	}
 	var text []byte
 	for _, e := range lines {
+		if text == nil { // as a rule there is one line, which has room for its end
+			text = append(e.Line, '\n')
+			continue
+		}
 		text = append(append(text, e.Line...), '\n')
 	}
 	if err := l.write(text); err != nil {

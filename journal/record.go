@@ -4,6 +4,8 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,18 +121,25 @@ func EncodeAppend(
 func encodeLine(head headJSON, data []byte) (Encoded, error) {
 	var out Encoded
 	data, head.Blobs, out.Blobs = extract(data)
-	line, err := json.Marshal(head)
+	start, err := json.Marshal(head)
 	if err != nil {
 		return Encoded{}, err
 	}
-	line = line[:len(line)-1] // the closing brace
+	// With room for the newline that a file has behind it.
+	line := make([]byte, 0, len(start)+len(dataKey)+len(data)+crcSuffix+1)
+	line = append(line, start[:len(start)-1]...) // without the closing brace
 	line = append(line, dataKey...)
 	line = append(line, data...)
 	out.CRC = Checksum(line)
 	line = append(line, crcKey...)
-	line = fmt.Appendf(line, "%08x", out.CRC)
+	line = appendSum(line, out.CRC)
 	out.Line = append(line, `"}`...)
 	return out, nil
+}
+
+// appendSum appends a sum as eight hexadecimal digits.
+func appendSum(to []byte, sum uint32) []byte {
+	return hex.AppendEncode(to, binary.BigEndian.AppendUint32(nil, sum))
 }
 
 func encodeBody(run string, b Body, head *headJSON) (data []byte, err error) {
@@ -182,7 +191,7 @@ func splitRecord(line []byte) (headJSON, []byte, error) {
 	if cut < 0 || string(line[cut:cut+len(crcKey)]) != crcKey || string(line[len(line)-2:]) != `"}` {
 		return headJSON{}, nil, damaged("it is not a record")
 	}
-	want := fmt.Appendf(nil, "%08x", Checksum(line[:cut]))
+	want := appendSum(nil, Checksum(line[:cut]))
 	if got := line[cut+len(crcKey) : len(line)-2]; !bytes.Equal(got, want) {
 		return headJSON{}, nil, damaged("its checksum is %s and should be %q", want, got)
 	}

@@ -7,6 +7,7 @@ package lockfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type Lock struct {
 	root *os.Root
 	name string
 	file *os.File
+	mine os.FileInfo // of file, to know it by
 }
 
 // Take takes the lock that the file name in root stands for, making the file when
@@ -36,10 +38,10 @@ func Take(root *os.Root, name string) (*Lock, error) {
 		f, err := take(root, name)
 		if err == nil {
 			l := &Lock{root: root, name: name, file: f}
-			if l.Valid() {
+			if l.mine, err = f.Stat(); err == nil && l.Valid() {
 				return l, nil
 			}
-			err = fmt.Errorf("the lock file %s was replaced", name)
+			err = cmp.Or(err, fmt.Errorf("the lock file %s was replaced", name))
 			_ = f.Close() // it held nothing
 		}
 		if try == tries {
@@ -54,12 +56,8 @@ func Take(root *os.Root, name string) (*Lock, error) {
 // Valid reports whether the lock file is still the one that was locked. It is not
 // when somebody removed it, and then another process may hold the lock as well.
 func (l *Lock) Valid() bool {
-	mine, err := l.file.Stat()
-	if err != nil {
-		return false
-	}
 	now, err := l.root.Stat(l.name)
-	return err == nil && os.SameFile(mine, now)
+	return err == nil && os.SameFile(l.mine, now)
 }
 
 // Note is what the last holder wrote into the file, spaces at its end apart; empty
