@@ -165,14 +165,11 @@ func readCall(raw json.RawMessage) (callDelta, error) {
 			delete(outer, "index")
 		}
 	}
-	var index *float64 // some servers write 0.0
-	if err := field(outer, "index", &index); err != nil {
-		return d, err
+	if whole, rest, ok := strings.Cut(string(outer["index"]), "."); ok && strings.Trim(rest, "0") == "" {
+		outer["index"] = json.RawMessage(whole) // some servers write 0.0
 	}
-	if index != nil {
-		if n := int(*index); float64(n) == *index {
-			d.index = &n
-		}
+	if err := field(outer, "index", &d.index); err != nil {
+		return d, err
 	}
 	if err := field(outer, "id", (*looseText)(&d.id)); err != nil {
 		return d, err
