@@ -153,8 +153,11 @@ func spelled(d *sch.Design, net string) string {
 			at = append(at, fmt.Sprintf("%s:%d (%s)", l.File.Name, l.Line(), l.Kind))
 		}
 	}
-	if len(at) == 0 {
+	switch {
+	case len(at) == 0 && strings.Contains(net, "-("): // Net-(R1-Pad1), unconnected-(U1-A-Pad2)
 		return "nowhere; KiCad made the name up"
+	case len(at) == 0:
+		return "by no label as it stands: by a text variable, a bus or a hidden power pin"
 	}
 	return strings.Join(at, ", ")
 }
