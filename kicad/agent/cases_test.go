@@ -130,7 +130,8 @@ func TestLongLine(t *testing.T) {
 	files := divider()
 	files["p.kicad_sch"] = strings.Replace(files["p.kicad_sch"], "(paper \"A4\")", "(paper \"A4\")"+strings.Repeat(" ", 950_000), 1)
 	b := newTable(t, files)
-	b.refuses("edit_file", in{"path": "p.kicad_sch", "old": "\"4k7\"", "new": "\"5k6\""}, "1,000,000")
+	b.must("edit_file", in{"path": "p.kicad_sch", "old": "\"4k7\"", "new": "\"5k6\""}) // it was that long, and KiCad reads it
+	b.refuses("edit_file", in{"path": "p.kicad_sch", "old": "(paper \"A4\") ", "new": "(paper \"A4\")  "}, "1,000,000")
 }
 
 // A disk that is full while an edit is written leaves the old bytes.

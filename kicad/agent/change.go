@@ -78,7 +78,7 @@ func (b *Bench) renameNet(ctx context.Context, in renameNetInput) (string, error
 // says no more than that it does not load.
 func allLines(d *sch.Design) error {
 	for _, name := range d.FileNames() {
-		if err := longLine(name, d.Files[name].Doc.Source()); err != nil {
+		if err := longLine(name, d.Files[name].Doc.Source(), noLineBytes-1); err != nil {
 			return err
 		}
 	}
@@ -263,6 +263,14 @@ func (b *Bench) renameReference(ctx context.Context, in renameRefInput) (string,
 		return "", err
 	}
 	c := change{edits: sheets, accept: onlyRenames, from: in.From, to: in.To}
+	if strings.HasSuffix(in.From, "?") { // the netlist leaves out open pins of a part without a number
+		c.accept = func(e electrical) error {
+			if e.onlyPinsOf([]string{in.To}) {
+				return nil
+			}
+			return onlyRenames(e)
+		}
+	}
 	notes, err := b.changeDesign(ctx, c, func(brd *pcb.Board) ([]sexpr.Edit, error) {
 		if !hasFootprint(brd, in.From) {
 			return nil, nil

@@ -21,9 +21,12 @@ type editInput struct {
 	ReplaceAll bool    `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
 }
 
-// maxLineBytes is what kicad-cli refuses a line beyond (1,000,000, measured on
-// 9.0.8), less some room.
-const maxLineBytes = 900_000
+// kicad-cli 9.0.8 refuses a line of 1,000,000 bytes (measured). No edit makes one of
+// more than maxLineBytes.
+const (
+	maxLineBytes = 900_000
+	noLineBytes  = 1_000_000
+)
 
 // editFile replaces an exact text (B-94 to B-99).
 func (b *Bench) editFile(ctx context.Context, in editInput) (string, error) {
@@ -94,14 +97,14 @@ func linesOf(data []byte, text string) []int {
 	return lines
 }
 
-// longLine refuses a sheet or board with a line that KiCad's reader does not take.
-func longLine(name string, data []byte) error {
+// longLine refuses a sheet or board with a line of more than so many bytes.
+func longLine(name string, data []byte, most int) error {
 	if k := kindOf(name); k != sheet && k != board {
 		return nil
 	}
 	n := 0
 	for line := range bytes.Lines(data) {
-		if n++; len(line) > maxLineBytes {
+		if n++; len(line) > most {
 			return tool.Errorf(tool.Failed, "line %d of %s has %d bytes, and KiCad does not read lines of 1,000,000: nothing was changed. Save the file once in KiCad, which writes it in lines, or break the line with %s between two brackets",
 				n, name, len(line), toolEdit)
 		}
@@ -124,4 +127,13 @@ func (b *Bench) edits(ctx context.Context, ranges []sexpr.Edit) ([]*edit, error)
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// longest is the length of the longest line.
+func longest(data []byte) int {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n = max(n, len(line))
+	}
+	return n
 }

@@ -145,7 +145,7 @@ func (b *Bench) apply(ctx context.Context, c change) (string, error) {
 		if err := b.openElsewhere(e.name); err != nil {
 			return "", err
 		}
-		if err := longLine(e.name, e.new); err != nil {
+		if err := longLine(e.name, e.new, min(max(maxLineBytes, longest(e.old)), noLineBytes-1)); err != nil {
 			return "", err
 		}
 	}

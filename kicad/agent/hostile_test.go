@@ -143,6 +143,20 @@ func TestEditSymbol_OnBoard(t *testing.T) {
 	}
 }
 
+// A part without a number is given one, though the netlist has its open pins under the new name only.
+func TestRenameReference_Annotates(t *testing.T) {
+	s := kicadtest.NewSheet("p", 1)
+	s.Resistor("R?", "10k", 20, 20)
+	s.Resistor("R2", "10k", 30, 20)
+	b := newTable(t, map[string]string{"p.kicad_sch": s.String(), "p.kicad_pro": "{}\n"})
+	if text := b.must("rename_reference", in{"from": "R?", "to": "R1"}); !strings.Contains(text, "part R? -> R1") {
+		t.Errorf("got %s", text)
+	}
+	if got := b.must("pins_of", in{"reference": "R1"}); !strings.Contains(got, "unconnected-(R1-Pad1)") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Fields: one more by another letter case, odd names, and what a shared sheet changes besides.
 func TestEditSymbol_Fields(t *testing.T) {
 	b := newTable(t, kicadtest.Shared("p"))
