@@ -84,7 +84,7 @@ func (b *Bench) constraintEdits(ctx context.Context, p papers, r *constraint.Reg
 	if err != nil {
 		return nil, err
 	}
-	registry.new = r.Bytes()
+	registry.new = r.BytesLike(registry.old)
 	page, err := b.newOrEdit(ctx, path.Join(p.folder, c.Doc()))
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (b *Bench) reopen(ctx context.Context) error {
 			return fmt.Errorf("what was deferred could not be opened again: %w", err)
 		}
 		if err = b.root.MkdirAll(filepath.Dir(b.promptFile()), 0o700); err == nil {
-			err = b.put(e, left.Bytes())
+			err = b.put(e, left.BytesLike(e.old))
 		}
 		if err != nil {
 			return fmt.Errorf("what was deferred could not be opened again: %w", err)

@@ -63,6 +63,21 @@ func TestLoad_Hostile(t *testing.T) {
 	}
 }
 
+// Line ends and a byte order mark stay when the registry is written again.
+func TestBytesLike(t *testing.T) {
+	for _, old := range []string{"\xef\xbb\xbf{\r\n\"version\": 1}\r\n", "{\r\n\"version\": 1}", "\xef\xbb\xbf{\n\"version\": 1}\n", "{\"version\": 1}", ""} {
+		r := &constraint.Registry{Constraints: []constraint.Constraint{{Key: "k", Text: "a\nb"}}}
+		got := r.BytesLike([]byte(old))
+		crlf, lines := strings.Count(string(got), "\r\n"), strings.Count(string(got), "\n")
+		if strings.Contains(old, "\r\n") && crlf != lines || !strings.Contains(old, "\r\n") && crlf > 0 || strings.HasPrefix(old, "\xef") != strings.HasPrefix(string(got), "\xef") {
+			t.Errorf("%q: %q", old, got)
+		}
+		if again, err := constraint.Read("c.json", got); err != nil || again.Constraints[0].Text != "a\nb" {
+			t.Errorf("%q: read again: %v, %v", old, again, err)
+		}
+	}
+}
+
 // Many constraints are read, recorded and checked without a cost that grows with their square.
 func TestLarge(t *testing.T) {
 	var text strings.Builder

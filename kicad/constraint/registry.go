@@ -223,6 +223,18 @@ func (r *Registry) Bytes() []byte {
 	return b.Bytes()
 }
 
+// BytesLike is [Registry.Bytes] with the line ends and the byte order mark that a file has already.
+func (r *Registry) BytesLike(old []byte) []byte {
+	data := r.Bytes()
+	if i := bytes.IndexByte(old, '\n'); i > 0 && old[i-1] == '\r' {
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	}
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(old, mark) {
+		data = append(mark, data...)
+	}
+	return data
+}
+
 // Get finds a constraint.
 func (r *Registry) Get(key string) (Constraint, bool) {
 	if r == nil {
