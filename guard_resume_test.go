@@ -105,3 +105,35 @@ func TestLoopGuardTellsOnceAcrossProcesses(t *testing.T) {
 	}
 	equal(t, "told", strings.Count(strings.Join(texts(third.History()), "\n"), "in a row"), 0)
 }
+
+// The run before does not count, in the process that takes this one up either.
+func TestLoopGuardOfOneRunAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	j := journal.NewMemory()
+	p := &probe{}
+	look := llmtest.Call("look", "")
+	model := llmtest.NewScript(look, llmtest.Say("x"), look, llmtest.Say("y"))
+	pause := true
+	h := &hooks{request: func(fiducial.Invocation, *llm.Request) (fiducial.RequestAnswer, error) {
+		if pause && len(model.Requests()) == 3 {
+			return fiducial.Pause{}, nil
+		}
+		return nil, nil
+	}}
+	process := func() *fiducial.Locked {
+		return mustLock(t, fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithJournal(j, "r"), fiducial.WithInterceptor(h), fiducial.WithLoopGuard(2)))
+	}
+	l := process()
+	for _, want := range []fiducial.Reason{fiducial.Finished, fiducial.Paused} {
+		out, err := l.Run(t.Context(), llm.UserText("go"))
+		wantReason(t, out, err, want)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pause = false
+	l = process()
+	out, err := l.Resume(t.Context())
+	wantReason(t, out, err, fiducial.Finished)
+	equal(t, "told", strings.Count(strings.Join(texts(l.History()), "\n"), "in a row"), 0)
+}
