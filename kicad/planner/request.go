@@ -74,7 +74,7 @@ const maxCuts = 40
 var (
 	between = regexp.MustCompile(`(?i)^(?:\s*[;\n]+\s*(?:(?:and|then|also)\s+)*|[.,]\s+(?:(?:and|then|also)\s+)*|\s+and\s+(?:(?:then|also)\s+)*|\s+then\s+)`)
 	begins  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:rename|renumber|change|set|make|mark|unmark|do\s+not|don't|fit|unfit|populate|depopulate|leave|add|record|log|note|` +
-		`document|create|define|resolve|check|fix|repair|update|mend|replace|exclude|include|tighten|loosen|relax|raise|lower|decide|constrain|limit|require)\b`)
+		`document|create|define|resolve|check|fix|repair|update|mend|replace|exclude|include|remove|tighten|loosen|relax|raise|lower|decide|constrain|limit|require)\b`)
 )
 
 // parse reads a request in words. It may hold several, one after the other.
@@ -150,7 +150,7 @@ func (p *parser) from(start int) ([]request, bool) {
 
 // one reads one request; several parts of it make it several.
 func (p *parser) one(text string) ([]request, bool) {
-	text = polite.ReplaceAllString(strings.TrimSpace(text), "")
+	text = thanks.ReplaceAllString(polite.ReplaceAllString(strings.TrimSpace(text), ""), "")
 	r, hint, ok := recordOf(text)
 	if ok {
 		return []request{r}, true
@@ -196,6 +196,8 @@ func pairs(words []word) (all []request, ok bool) {
 	}
 	return all, len(all) > 1
 }
+
+var thanks = regexp.MustCompile(`(?i)[,\s]+(?:please|thanks|thank you)[.!?\s]*$`)
 
 var polite = regexp.MustCompile(`(?i)^(?:(?:please|kindly|now|just|also|then|can you|could you|would you|will you|you|i want you to|i'd like you to|let's|let us)[,\s]+)+`)
 

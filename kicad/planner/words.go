@@ -243,7 +243,7 @@ func fitting(words []word) (all []request, ok bool) {
 		"do not fit", "do not populate", "don't fit", "don't populate", "do not place", "don't place", "unfit", "depopulate", "leave out", "leave unpopulated", "leave off", "dnp":
 	case "fit", "populate", "mark fitted", "mark populated", "unmark dnp", "unmark", "mark not dnp", "mark no longer dnp":
 		r.text = "no"
-	case "exclude from bom", "leave out of bom", "take out of bom":
+	case "exclude from bom", "leave out of bom", "take out of bom", "remove from bom", "take off bom":
 		r.field, r.text = "in_bom", "no"
 	case "include in bom", "put in bom", "put into bom":
 		r.field = "in_bom"
