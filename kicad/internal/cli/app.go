@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +54,11 @@ func (f *failure) Error() string { return f.err.Error() }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// cannot is a failure to run at all.
+// cannot is a failure to run at all. Without remedies it has those that the cause has.
 func cannot(err error, remedies ...string) error {
+	if f, ok := errors.AsType[*failure](err); ok && len(remedies) == 0 {
+		remedies = f.remedies
+	}
 	return &failure{code: exitCannot, err: err, remedies: remedies}
 }
 
@@ -108,7 +112,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
 	}
 	u := ui.New(ui.Options{Out: a.Err})
-	text := inWords(f.err.Error())
+	text := bare(inWords(f.err.Error()))
 	u.Line("fiducial: %s", text)
 	for i, r := range f.remedies {
 		u.Line("  %d. %s", i+1, r)
@@ -120,6 +124,12 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	}
 	return f.code
 }
+
+// rooms are the names of packages that stand before their errors, which say nothing to who uses the command.
+var rooms = regexp.MustCompile(`^(?:project|workspace|transcript|runs|journal|docs|ui): `)
+
+// bare is an error's text without the name of the package that it comes from.
+func bare(text string) string { return rooms.ReplaceAllString(text, "") }
 
 type failureJSON struct {
 	Error    string   `json:"error"`

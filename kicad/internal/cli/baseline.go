@@ -186,6 +186,9 @@ func (g gitAt) command(ctx context.Context, args ...string) *exec.Cmd {
 
 func (g gitAt) run(ctx context.Context, args ...string) ([]byte, error) {
 	out, err := g.command(ctx, args...).Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, cannot(fmt.Errorf("git was not found (%w)", err), "install git 2.39 or newer from your system's packages, and see that it is on PATH")
+	}
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("git %s: %s", args[0], strings.TrimSpace(string(e.Stderr)))
 	}

@@ -45,8 +45,13 @@ func newDo(a *app) *cobra.Command {
 		Short: "Carry out a request on the project, verified, as one commit",
 		Long: `Carries out a request in words: a model reads the design and edits its files through tools, kicad-cli judges every edit,
 and the run may end as done only when ERC, DRC and the comparison of the documents have run after the last edit and found
-nothing that was not there before. Then it is one git commit. A request that would break the design is refused. A run that is refused or fails
-leaves the tree as it was, byte for byte; what a failed run had changed is kept as a git stash.
+nothing that was not there before. Then it is one git commit. A request that would break the design is refused. A run that
+is refused or fails leaves the tree as it was, byte for byte; what a failed run had changed is kept as a git stash.
+
+Ctrl-C and SIGTERM end a run in order: the tree is put back, and the changes are kept as a stash. After anything harder,
+fiducial resume goes on. The records of the run are in the journal, see fiducial journal.
+
+Exit codes: 0 done, 1 refused or failed, 2 it could not begin and nothing was written, 130 interrupted.
 
 Without a key and without --model the built-in planner is the model. It needs no account and no network, and carries out
 mechanical requests:
@@ -62,11 +67,14 @@ diff (of a dry run), verification [], warnings [], turns, usage, preserved, rest
 		Example: `  fiducial do "rename net STATUS to HEARTBEAT"
   fiducial do --dry-run "set value of R1 to 470"
   fiducial do --model builtin --json "rename reference R3 to R30"`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := strings.TrimSpace(strings.Join(args, " "))
 			if request == "" {
 				return cannot(errors.New("the request is empty"), `say what to do, for example: fiducial do "rename net A to B"`)
+			}
+			if f.maxTurns < 1 {
+				return cannot(fmt.Errorf("--max-turns: %d is no number of turns", f.maxTurns), "give 1 or more")
 			}
 			return a.do(cmd.Context(), request, f)
 		},
@@ -106,6 +114,7 @@ type session struct {
 
 	resumed   bool
 	logFailed bool // the person was told that the transcript is incomplete
+	noSummary bool // it could not be written
 }
 
 func (a *app) do(ctx context.Context, request string, f doFlags) error {
@@ -218,7 +227,7 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 		return s, nil
 	}
 	if s.model, err = models.Choose(f.model, a.lookup); err != nil {
-		return nil, cannot(err)
+		return nil, cannot(err, modelRemedies(err)...)
 	}
 	proj, err := a.find(s.place)
 	if err != nil {
@@ -252,6 +261,14 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 		"fiducial": buildVersion().Version, "kicad-cli": version.Text, "model": s.model.Name,
 	}
 	return s, nil
+}
+
+// modelRemedies says what to do when there is no model.
+func modelRemedies(err error) []string {
+	if e, ok := errors.AsType[*models.MissingError](err); ok {
+		return []string{"set " + strings.Join(e.Variables, " or "), "or let the built-in planner do it: --model builtin"}
+	}
+	return []string{"name the model: --model, or " + models.EnvModel + " in the environment; fiducial doctor says what is set"}
 }
 
 func firstOf(names ...string) string {

@@ -63,7 +63,8 @@ func (s *session) finish(ctx context.Context, res *task.Result) error {
 	s.save()
 	s.endJournal(ctx)
 	if err := s.log.WriteSummary(s.summary(res)); err != nil {
-		res.Warnings = append(res.Warnings, err.Error())
+		res.Warnings = append(res.Warnings, "there is no summary: "+bare(err.Error()))
+		s.noSummary = true
 	}
 	if s.json {
 		if err := s.ui.Object(s.object(res, code)); err != nil {
@@ -137,6 +138,9 @@ func (s *session) object(res *task.Result, code int) doJSON {
 	if s.dryRun && res.Outcome == task.Done {
 		o.Diff = s.masker.Text(res.Diff)
 	}
+	if s.noSummary {
+		o.Summary = ""
+	}
 	for _, st := range res.Stats {
 		o.Stat = append(o.Stat, statJSON{st.Path, st.Added, st.Deleted})
 	}
@@ -172,7 +176,9 @@ func (s *session) tell(res *task.Result) {
 		u.Warn("%s", w)
 	}
 	s.whereabouts(res)
-	u.Heading("Summary: %s", s.runFile(runs.SummaryFile))
+	if !s.noSummary {
+		u.Heading("Summary: %s", s.runFile(runs.SummaryFile))
+	}
 	u.Line("%s", s.outcomeLine(res))
 }
 

@@ -33,7 +33,10 @@ type exportJSON struct {
 }
 
 func newExport(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "export", Short: "Write what others need of the project"}
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write what others need of the project", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(newExportBOM(a))
 	return cmd
 }

@@ -40,6 +40,8 @@ func newHook(a *app) *cobra.Command {
 		Long: `A pre-commit hook runs check on the projects that a commit changes, as they will be committed: what is not staged does not
 count. Findings that HEAD has as well do not stop a commit, unless the hook was installed with --strict. Commits that
 touch no KiCad file and no document pass at once. git commit --no-verify goes past the hook.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var strict bool
 	install := &cobra.Command{

@@ -25,7 +25,8 @@ a network nor git.`,
   fiducial init                        make the documents from the design
   fiducial hook install                check every commit before it is made
   fiducial runs                        what was done here before
-  fiducial show last                   one run: outcome, files, tokens, summary`,
+  fiducial show last                   one run: outcome, files, tokens, summary
+  fiducial show --follow               what a run does, as it happens, from another terminal`,
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	var version bool
@@ -72,11 +73,15 @@ func newExitCodes() *cobra.Command {
 		Short: "What the exit codes mean",
 		Long: `Exit codes:
 
-    0    check, hook: clean. do: done. doctor: the main job can run here. Others: done.
-    1    check, hook: there are findings. init: documents were changed by hand. export: parts were left out.
-         do: refused or failed, and the tree is as it was. doctor: something is missing.
-    2    it could not run: no kicad-cli or one that is too old, a file that does not load, no project, a time limit,
-         wrong usage. Nothing was decided, and nothing was changed.
-  130    interrupted by Ctrl-C. A second Ctrl-C kills the command at once.`,
+    0    check, hook: clean. do, resume: done. doctor: the main job can run here. resume --give-up: the tree is as it was.
+         Others: done; show --follow: the run has ended, however it did.
+    1    check, hook: there are findings. do, resume: refused or failed, and the tree is as it was unless a warning says
+         otherwise. doctor: something is missing. init: documents were changed by hand. export: parts were left out.
+         journal prune: some runs could not be deleted.
+    2    it could not run: no kicad-cli or one that is too old, a file that does not load, no project, no such run, a
+         journal that cannot be reached, a time limit, wrong usage. Nothing was decided, and nothing was changed.
+  130    interrupted by Ctrl-C or SIGTERM. A second one kills the command at once.
+
+With --json what went wrong is an object on stdout as well: error, remedies [], exit_code.`,
 	}
 }

@@ -147,7 +147,7 @@ func reportRun(u *ui.UI, r pastRun) {
 		u.Line("    in %s", ui.CleanLine(r.Tree))
 	}
 	if r.State != string(runs.Done) && r.Reason != "" {
-		u.Line("    %s", ui.CleanLine(r.Reason))
+		u.Line("    %s", ui.CleanLine(bare(r.Reason)))
 	}
 	if r.Next != "" {
 		u.Line("    %s", r.Next)
@@ -266,6 +266,8 @@ func (r *pastRun) canGoOn(leftovers func() ([]workspace.Leftover, error)) error 
 	switch {
 	case i < 0 && r.Preserved != "":
 		r.Next = "the tree was put back; its changes are kept: git stash apply " + short7(r.Preserved)
+	case i < 0 && r.Restored != nil && *r.Restored:
+		r.Next = "the tree was put back, and nothing had been changed; ask for the same again"
 	case i < 0:
 		r.Next = "its snapshot is gone, so there is nothing to go on with; ask for the same again"
 	case left[i].Elsewhere != "":
