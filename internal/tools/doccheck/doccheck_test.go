@@ -13,7 +13,7 @@ import (
 	"github.com/fiducial-dev/fiducial/internal/tools/doccheck"
 )
 
-// TestCheck holds one fault of each kind, and what looks like one.
+// TestCheck holds one fault of each kind, and what looks like one (E-266).
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{

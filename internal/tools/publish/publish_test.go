@@ -202,7 +202,7 @@ func TestProxyServesTheGoCommand(t *testing.T) {
 }
 
 // TestContents plants what may not be published, and holds that nothing else is
-// found (E-267).
+// found (E-8, E-267).
 func TestContents(t *testing.T) {
 	t.Parallel()
 	// Put together here, so that this file can stand in a repository that is searched for keys.
@@ -269,7 +269,8 @@ func TestContentsBounds(t *testing.T) {
 	}
 }
 
-// TestConsumerFails holds that a consumer's lines are held.
+// TestConsumerFails holds that a consumer's lines are held; the consumers themselves
+// are run by make publish-check (E-265).
 func TestConsumerFails(t *testing.T) {
 	t.Parallel()
 	_, proxy := prepare(t, tree(t, workspace))

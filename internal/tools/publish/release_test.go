@@ -270,6 +270,7 @@ func TestAPIOfARelease(t *testing.T) {
 	}
 }
 
+// TestAlone holds that each module is built and tested by itself (E-264).
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, released)

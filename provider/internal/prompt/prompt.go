@@ -14,8 +14,11 @@ import (
 
 // A Writer writes messages in one format.
 type Writer interface {
+	// User writes what a person or the program said.
 	User(m llm.Message)
+	// Assistant writes a reply of the model, its calls included.
 	Assistant(m llm.Message)
+	// Results writes what calls returned.
 	Results(m llm.Message)
 }
 

@@ -56,9 +56,9 @@ type Decoder interface {
 	// Whole reads a reply that came in one piece.
 	Whole(body []byte) error
 
-	// Complete reports whether the provider said that the reply is complete, and
-	// Over whether nothing more is worth reading.
+	// Complete reports whether the provider said that the reply is complete.
 	Complete() bool
+	// Over reports whether nothing more is worth reading.
 	Over() bool
 
 	// End closes what is open and adds the last events of a complete reply.
