@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +68,7 @@ func (a *app) followed(ctx context.Context, p place, w *watch, f showFlags) erro
 	w.u.Status(ui.Status{})
 	w.u.Heading("%s", text)
 	if r.State != "done" && r.Reason != "" {
-		w.u.Line("%s", r.Reason)
+		w.u.Line("%s", bare(r.Reason))
 	}
 	if r.Next != "" {
 		w.u.Line("%s", r.Next)
@@ -238,7 +237,7 @@ func (w *watch) step(in machine.Input, at time.Time) {
 		for _, c := range in.Message.Calls() {
 			w.calls = append(w.calls, c)
 		}
-		w.u.Line("turn %d: %s", w.s.Turn, cmp.Or(strings.TrimSpace(in.Message.Text()), "(no text)"))
+		w.u.Line("%s", strings.TrimSuffix(fmt.Sprintf("turn %d: %s", w.s.Turn, strings.TrimSpace(in.Message.Text())), ": "))
 	case machine.Started:
 		if w.running == nil {
 			w.running = map[int]string{}

@@ -213,7 +213,7 @@ func (s *showJSON) report(u *ui.UI, events bool) {
 		{"started", stamp(s.Started)},
 		{"took", took(s.Meta)},
 		{"exit", s.Exit},
-		{"reason", s.Reason},
+		{"reason", bare(s.Reason)},
 		{"turns", turnsOf(s.Meta)},
 		{"tokens", tokensOf(s.Meta)},
 		{"files", strings.Join(s.Files, "\n")},
