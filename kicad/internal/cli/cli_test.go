@@ -141,7 +141,7 @@ func listing(ts *testscript.TestScript, _ bool, args []string) {
 
 // waitFor waits until a file is there.
 func waitFor(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return
 		}
