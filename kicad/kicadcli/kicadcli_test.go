@@ -59,6 +59,7 @@ func TestProbe(t *testing.T) {
 	sheet := kicadtest.Divider("p").String()
 	double := kicadtest.Divider("p")
 	double.Resistor("R1", "1k", 60, 20)
+	legacyFill := strings.Replace(kicadtest.Board, "(polygon (pts", `(filled_polygon (layer "B.Cu") (pts (xy 101 101) (xy 129 101) (xy 129 119) (xy 101 119)))`+"\n\t\t(polygon (pts", 1)
 	for name, tt := range map[string]struct {
 		file, text string
 		loads      bool
@@ -72,6 +73,7 @@ func TestProbe(t *testing.T) {
 		"byte order mark":      {"p.kicad_sch", "\xef\xbb\xbf" + sheet, false, "Failed to load schematic"},
 		"duplicate designator": {"p.kicad_sch", double.String(), true, "annotation errors"},
 		"KiCad 5":              {"p.kicad_sch", "EESchema Schematic File Version 4\nEELAYER 30 0\n$EndSCHEMATC\n", false, "Failed to load schematic"},
+		"legacy zone fill":     {"p.kicad_pcb", legacyFill, true, "kicad-cli loads it"},
 		"undeclared net":       {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(net 2)", "(net 9)", 1), false, "Invalid net ID"},
 		"name differs":         {"p.kicad_pcb", strings.Replace(kicadtest.Board, `(net 2 "/OUT")`+"\n\t\t\t(uuid", `(net 2 "/OUX")`+"\n\t\t\t(uuid", 1), false, "Net name doesn't match ID"},
 		"no table":             {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(version 20241229)", "(version 20260206)", 1), false, "Failed to load board"},
@@ -105,6 +107,8 @@ func TestReason(t *testing.T) {
 		"newer":         {"p.kicad_sch", strings.Replace(sheet, "20250114", "20991231", 1), "line 2: kicad-cli does not load this format: the file was saved by a newer KiCad; check it with that one's kicad-cli: (version 20991231)"},
 		"fine":          {"p.kicad_sch", sheet, "kicad-cli loads it"},
 		"long line":     {"p.kicad_sch", strings.Replace(sheet, "(paper", strings.Repeat(" ", 1_000_001)+"(paper", 1), "line 6: a line of 1000015 bytes"},
+		"long with CR":  {"p.kicad_sch", strings.ReplaceAll(strings.Replace(sheet, "(paper", strings.Repeat(" ", 999_999)+"(paper", 1), "\n", "\r"), "line 1: a line of 10"},
+		"board long":    {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(paper", strings.Repeat(" ", 1_000_001)+"(paper", 1), "line 8: a line of 1000015 bytes"},
 		"KiCad 5":       {"p.kicad_sch", "EESchema Schematic File Version 4\n", "save it with KiCad 6"},
 		"board token":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "(width 0.25)", "(wid 0.25)", 1), "line 100: kicad-cli does not load the board with this item: (segment"},
 		"board newer":   {"p.kicad_pcb", strings.Replace(kicadtest.Board, "20241229", "20260206", 1), "kicad-cli does not load this format"},

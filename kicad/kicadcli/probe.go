@@ -90,9 +90,10 @@ func (p *Probe) netlist(data []byte) {
 	p.Netlist = n
 }
 
-// harmless are the messages on stderr that come with a file that loads. The last one is two first runs at a time that
-// make the same folder.
+// harmless are the messages on stderr that come with a file that loads. The notice about legacy zone fills has two lines
+// (kicad-cli 9.0.8). The last message is two first runs at a time that make the same folder.
 var harmless = regexp.MustCompile(`Font '.*' not found; substituting|Legacy zone fill strategy is not supported anymore|` +
+	`^Zone fills will be converted on best-effort basis|` +
 	`can't open file '.*\.lib'|Got an error trying to lock|Failed to inspect the lock file|Error loading the symbol library table|` +
 	`Error loading .*footprint libraries|project footprint libraries|Fontconfig error|` +
 	`Directory '.*' couldn't be created \(error 17`)

@@ -78,11 +78,26 @@ func longLine(src []byte) Reason {
 	n := 0
 	for line := range bytes.Lines(src) {
 		if n++; len(line) > maxLine {
-			text := fmt.Sprintf("a line of %d bytes, and KiCad's reader stops at %d: break it into lines, as KiCad writes them", len(line), maxLine)
-			return Reason{Text: text, Line: n, Offset: -1}
+			return tooLong(n, len(line), fmt.Sprintf("stops at %d", maxLine))
 		}
 	}
 	return Reason{}
+}
+
+// longest is the longest line, for a kicad-cli whose limit is another one: it says that a line is too long, and not which.
+func longest(src []byte) Reason {
+	n, at, size := 0, 0, 0
+	for line := range bytes.Lines(src) {
+		if n++; len(line) > size {
+			at, size = n, len(line)
+		}
+	}
+	return tooLong(at, size, "does not take it")
+}
+
+func tooLong(line, size int, does string) Reason {
+	text := fmt.Sprintf("a line of %d bytes, and KiCad's reader %s: break it into lines, as KiCad writes them", size, does)
+	return Reason{Text: text, Line: line, Offset: -1}
 }
 
 // message is kicad-cli's parse error: the text, then "in 'file', line N, offset M." or the like.
@@ -108,8 +123,11 @@ func (r *Runner) parity(ctx context.Context, v *view, doc *sexpr.Doc) (Reason, e
 		offset, _ := strconv.Atoi(m[3])
 		return Reason{Text: clip(m[1]), Line: line, Offset: offset}, nil
 	}
-	if strings.Contains(said, "more recent version") {
+	switch {
+	case strings.Contains(said, "more recent version"):
 		return newer(doc), nil
+	case strings.Contains(said, "Maximum line length"):
+		return longest(doc.Source()), nil
 	}
 	if run.Signal != "" {
 		return Reason{Text: "kicad-cli crashes on it: " + run.Signal, Offset: -1}, nil
@@ -127,7 +145,7 @@ const newerFormat = "kicad-cli does not load this format: the file was saved by 
 func newer(doc *sexpr.Doc) Reason {
 	version := doc.Root().Get("version")
 	if !version.OK() {
-		return Reason{Text: newerFormat, Offset: -1}
+		return Reason{Text: newerFormat, Line: doc.Root().Line(), Offset: -1}
 	}
 	line, col := doc.Position(version.Start())
 	return Reason{Text: newerFormat, Line: line, Offset: col - 1, Item: head(version)}
