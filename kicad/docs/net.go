@@ -48,7 +48,7 @@ func (n names) find(claim string) []string {
 	return nil
 }
 
-// saysOpen reports whether a document says that nothing is connected to a pin.
+// saysOpen reports whether a document says that nothing is connected to a pin, unless the words name its net.
 func saysOpen(claim string) bool {
 	switch key(claim) {
 	case "", "nc", "noconnect", "notconnected", "unconnected", "open", "none", "notused", "unused":
@@ -56,6 +56,9 @@ func saysOpen(claim string) bool {
 	}
 	return strings.HasPrefix(claim, "unconnected-(")
 }
+
+// strange reports whether a claim has neither letters and digits nor dashes alone, which would say that a pin is open.
+func strange(claim string) bool { return key(claim) == "" && strings.Trim(claim, "-–— ") != "" }
 
 // claimed is how a claim about a pin's net ended.
 type claimed struct {
@@ -67,14 +70,11 @@ type claimed struct {
 func (d *Design) checkNet(pin Pin, claims ...string) claimed {
 	var others []string
 	for _, claim := range claims {
-		if saysOpen(claim) {
-			if pin.Open() && (claim == "" || !strings.HasPrefix(claim, "unconnected-(") || claim == pin.Net) {
-				return claimed{ok: true}
-			}
-			continue
+		found := d.names.find(claim) // also of /NC, and of a name without letters, which says open elsewhere
+		if pin.Open() && saysOpen(claim) && (len(found) == 0 || !strange(claim)) && (!strings.HasPrefix(claim, "unconnected-(") || claim == pin.Net) {
+			return claimed{ok: true}
 		}
-		found := d.names.find(claim)
-		if !slices.Contains(found, pin.Net) {
+		if claim == "" || !slices.Contains(found, pin.Net) {
 			continue
 		}
 		if len(found) == 1 {
