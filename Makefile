@@ -62,6 +62,7 @@ crash: ## Kill and disturb N runs (1000) at random on every store; SEED=n plays 
 	@scripts/setup.sh postgres
 	cd internal/acceptance && REQUIRE_POSTGRES=1 FIDUCIAL_CRASH_N=$(if $(SEED),1,$(N)) FIDUCIAL_CRASH_SEED=$(or $(SEED),1) \
 	  go test -count=1 -timeout 6h -v -run '$(if $(SEED),^TestCrash$$,^(TestCrash|TestTwoAtOnce|TestFrozenHolder|TestSimulation)$$)' .
+	$(if $(SEED),,REQUIRE_POSTGRES=1 go test -count=1 -v -run 'Flips|^Test(Folder|SQLite)$$/^Flips$$' ./journal ./journal/sqlite ./journal/postgres)
 
 .PHONY: bench
 bench: setup ## Run the benchmarks into .tmp/bench.txt; OLD=FILE compares with an earlier one

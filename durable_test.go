@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -369,6 +370,22 @@ func TestFencedInTools(t *testing.T) {
 			t.Errorf("history: %q", h)
 		}
 	})
+}
+
+// Who finds a run held is told by whom, also when nobody gave the holder a name.
+func TestHolderIsNamed(t *testing.T) {
+	j := journal.NewMemory()
+	open := func() error {
+		return mustLock(t, fiducial.New(llmtest.NewScript(), fiducial.WithJournal(j, "r"))).Open(t.Context())
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	err := open()
+	wantErr(t, err, journal.ErrHeld)
+	if want := fmt.Sprintf("process %d", os.Getpid()); !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
 }
 
 // The same while the model writes, and while the run waits to retry.

@@ -80,7 +80,6 @@ func New(client llm.Client, opts ...Option) *Engine {
 	}
 	c.cfg.retry = c.cfg.retry.withDefaults()
 	c.cfg.grace = max(cmp.Or(c.cfg.grace, DefaultGrace), 0)
-	c.cfg.owner = cmp.Or(c.cfg.owner, "fiducial")
 	c.exec = c.cfg.executor
 	if c.exec == nil {
 		c.server = c.cfg.server

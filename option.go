@@ -85,7 +85,7 @@ func WithJournal(j journal.Journal, run string) Option {
 func WithDurable() Option { return func(c *config) { c.durable = true } }
 
 // WithOwner names the holder of the run for those who find it held. Without it
-// the name is "fiducial".
+// the name is that of the machine and the number of the process.
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLabels are words to find the run by in its journal.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -107,8 +109,20 @@ func (s *store) close(ctx context.Context) error {
 	return nil
 }
 
+// thisProcess names a holder for people: whom to look for when a run is held.
+func thisProcess() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	return fmt.Sprintf("%s, process %d", host, os.Getpid())
+}
+
 // acquire takes the run, and makes it when there is none.
 func (s *store) acquire(ctx context.Context, op string) error {
+	if s.owner == "" {
+		s.owner = thisProcess()
+	}
 	lease, err := s.j.Acquire(ctx, s.run, s.owner)
 	if errors.Is(err, journal.ErrNotFound) {
 		err = s.j.Create(ctx, s.run, journal.Header{Rules: machine.RulesVersion, Labels: s.labels})
