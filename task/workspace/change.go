@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -40,7 +41,8 @@ type Change struct {
 	Kind ChangeKind
 
 	// OldMode and Mode are git's modes, 0100644, 0100755 or 0120000 (a symbolic
-	// link); 0 where there is no file.
+	// link, also one that stands as a file because core.symlinks is false); 0 where
+	// there is no file.
 	OldMode, Mode uint32
 
 	// Ignored says of an added file that a .gitignore which the run itself changed
@@ -206,26 +208,29 @@ func (s *Snapshot) ignoredByOldRules(ctx context.Context, paths []string) (nameS
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer dir.remove()
 	g := *s.r.git
-	g.dir = dir
+	g.dir = dir.in("tree")
 	old := &Repo{git: &g}
-	return old.checkIgnore(ctx, paths, "GIT_DIR="+s.r.gitDir, "GIT_WORK_TREE="+dir, "GIT_INDEX_FILE="+filepath.Join(dir, ".git", "none"))
+	return old.checkIgnore(ctx, paths, "GIT_DIR="+s.r.gitDir, "GIT_WORK_TREE="+g.dir, "GIT_INDEX_FILE="+dir.in("none"))
 }
 
-// materialise writes files of the snapshot into a temporary folder, which the
-// caller removes.
-func (s *Snapshot) materialise(ctx context.Context, paths []string) (dir string, err error) {
-	dir, err = os.MkdirTemp("", "fiducial-tree-")
+// materialise writes files of the snapshot into the folder tree of a temporary one,
+// which the caller removes.
+func (s *Snapshot) materialise(ctx context.Context, paths []string) (*tempDir, error) {
+	dir, err := makeTemp("tree")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
-	return dir, s.export(ctx, dir, paths)
+	err = os.Mkdir(dir.in("tree"), 0o700)
+	if err == nil {
+		err = s.export(ctx, dir.in("tree"), paths)
+	}
+	if err != nil {
+		dir.remove()
+		return nil, err
+	}
+	return dir, nil
 }
 
 // export writes files of the snapshot below dir, a folder of ours.
@@ -243,7 +248,7 @@ func (s *Snapshot) export(ctx context.Context, dir string, paths []string) error
 		if err := cat.copy(&b, s.files[p].oid); err != nil {
 			return err
 		}
-		if err := writeOut(dir, p, s.files[p].mode, b.Bytes()); err != nil {
+		if err := writeOut(dir, p, s.files[p], b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -251,15 +256,15 @@ func (s *Snapshot) export(ctx context.Context, dir string, paths []string) error
 }
 
 // writeOut makes one file of a temporary tree.
-func writeOut(dir, p string, mode uint32, b []byte) error {
+func writeOut(dir, p string, is state, b []byte) error {
 	name := filepath.Join(dir, filepath.FromSlash(p))
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	switch mode {
-	case modeLink:
-		return os.Symlink(string(b), name)
-	case modeExec:
+	switch {
+	case is.mode == modeLink && !is.plain:
+		return makeLink(runtime.GOOS, string(b), name, os.Symlink)
+	case is.mode == modeExec:
 		return os.WriteFile(name, b, 0o700)
 	}
 	return os.WriteFile(name, b, 0o600)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -280,18 +279,18 @@ func (c *committer) merge(ctx context.Context, base, ours, theirs state) (state,
 	if theirs.mode != base.mode {
 		mode = theirs.mode
 	}
-	dir, err := os.MkdirTemp("", "fiducial-merge-")
+	dir, err := makeTemp("merge")
 	if err != nil {
 		return state{}, false, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer dir.remove()
 	var names []string
 	for i, s := range []state{ours, base, theirs} {
 		b, err := c.s.r.readBlob(ctx, s.oid)
 		if err != nil {
 			return state{}, false, err
 		}
-		names = append(names, filepath.Join(dir, fmt.Sprint(i)))
+		names = append(names, dir.in(fmt.Sprint(i)))
 		if err := os.WriteFile(names[i], b, 0o600); err != nil {
 			return state{}, false, err
 		}
@@ -304,7 +303,7 @@ func (c *committer) merge(ctx context.Context, base, ours, theirs state) (state,
 		return state{}, false, err
 	}
 	oid, err := c.s.r.storeBlob(ctx, out)
-	return state{mode, oid}, true, err
+	return state{mode: mode, oid: oid}, true, err
 }
 
 // hookLimit is how long a hook may take.

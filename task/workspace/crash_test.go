@@ -161,12 +161,14 @@ func TestCommitSurvivesSIGKILL(t *testing.T) {
 		r.snapshot("run1")
 		r.write("a", "run\n")
 		r.hook("reference-transaction", "if [ \"$1\" = "+when+" ] && grep -q refs/heads; then kill -9 $(cat .git/pid); sleep 1; exit 1; fi\n")
-		cmd := r.child("commit", 0)
+		temp := t.TempDir()
+		cmd := r.child("commit", 0, "TMPDIR="+temp)
 		if out, err := cmd.CombinedOutput(); err == nil {
 			t.Fatalf("%s: the child was not killed: %s", when, out)
 		}
 		r.remove(".git/hooks/reference-transaction")
 		time.Sleep(1500 * time.Millisecond) // git itself goes on without its parent
+		sweeps(t, r, temp)
 		s, err := r.open().Reopen(t.Context(), "run1")
 		must(t, err)
 		if when == "prepared" {
@@ -186,6 +188,27 @@ func TestCommitSurvivesSIGKILL(t *testing.T) {
 		if got := r.git("status", "--porcelain"); got != "M  staged\n" {
 			t.Errorf("%s: status %q", when, got)
 		}
+	}
+}
+
+// sweeps has another process begin, which removes what a killed one has left in a temporary folder.
+func sweeps(t *testing.T, r *repo, temp string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(temp, "fiducial-*"))
+	must(t, err)
+	if len(left) == 0 {
+		t.Error("the killed process left no temporary folder, so this shows nothing")
+	}
+	for _, dir := range left {
+		old := time.Now().Add(-2 * time.Minute)
+		must(t, os.Chtimes(dir, old, old))
+	}
+	cmd := r.child("lock", 0, "TMPDIR="+temp)
+	answer(t, start(t, cmd))
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	if left, err := filepath.Glob(filepath.Join(temp, "fiducial-*")); err != nil || len(left) > 0 {
+		t.Errorf("left %q, %v", left, err)
 	}
 }
 

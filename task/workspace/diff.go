@@ -70,40 +70,40 @@ func (s *Snapshot) compare(ctx context.Context, args ...string) ([]byte, error) 
 			old = append(old, c.Path)
 		}
 	}
-	dir, err := os.MkdirTemp("", "fiducial-diff-")
+	dir, err := makeTemp("diff")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer dir.remove()
 	for _, side := range []string{"a", "b"} {
-		if err := os.Mkdir(filepath.Join(dir, side), 0o700); err != nil {
+		if err := os.Mkdir(dir.in(side), 0o700); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.export(ctx, filepath.Join(dir, "a"), old); err != nil {
+	if err := s.export(ctx, dir.in("a"), old); err != nil {
 		return nil, err
 	}
 	for _, c := range changes {
 		if c.Mode == 0 {
 			continue
 		}
-		b, err := t.read(c.Path, c.Mode)
+		b, err := t.read(c.Path, c.is)
 		if gone(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := writeOut(filepath.Join(dir, "b"), c.Path, c.Mode, b); err != nil {
+		if err := writeOut(dir.in("b"), c.Path, c.is, b); err != nil {
 			return nil, err
 		}
 	}
 	g := *s.r.git
-	g.dir = dir
+	g.dir = dir.path
 	out, err := g.run(ctx, call{args: append([]string{
 		"-c", "core.quotePath=false", "-c", "core.attributesFile=" + os.DevNull, "diff", "--no-index", "--no-prefix", "--no-renames",
 		"--no-ext-diff", "--no-textconv", "--no-color", "--diff-algorithm=histogram", "--unified=3",
-	}, append(args, "--", "a", "b")...), env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}})
+	}, append(args, "--", "a", "b")...), env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir.path)}})
 	if exitCode(err) == 1 { // they differ, as they should
 		err = nil
 	}

@@ -28,8 +28,9 @@ const (
 // A state is what stands at a path: a regular file or a symbolic link. oid is
 // git's name for its bytes as they are, with no filter.
 type state struct {
-	mode uint32
-	oid  string
+	mode  uint32
+	oid   string
+	plain bool // a link that stands as a file with the target in it, because Repo.links is false
 }
 
 // A tree reads the working tree through an os.Root. It follows no symbolic link:
@@ -97,7 +98,7 @@ func (t *tree) lstat(p string) (fs.FileInfo, error) {
 
 // at is the state of p, or false when no file and no link is there. A folder, a
 // pipe or a socket is none. was is the mode that git has for p, or 0: it decides
-// where the file system knows no executable bit.
+// where the file system knows no executable bit, or no links.
 func (t *tree) at(p string, was uint32) (state, fs.FileMode, bool, error) {
 	st, err := t.lstat(p)
 	if err != nil || st == nil {
@@ -105,20 +106,27 @@ func (t *tree) at(p string, was uint32) (state, fs.FileMode, bool, error) {
 	}
 	switch {
 	case st.Mode()&fs.ModeSymlink != 0:
-		target, err := t.root.Readlink(filepath.FromSlash(p))
+		target, err := t.target(p)
 		if err != nil {
 			return state{}, 0, false, skipGone(err)
 		}
 		oid, err := t.r.hash(int64(len(target)), strings.NewReader(target), t.buf)
-		return state{modeLink, oid}, st.Mode(), true, err
+		return state{mode: modeLink, oid: oid}, st.Mode(), true, err
 	case st.Mode().IsRegular():
 		oid, err := t.hashFile(p)
 		if err != nil {
 			return state{}, 0, false, skipGone(err)
 		}
-		return state{t.gitMode(st.Mode(), was), oid}, st.Mode(), true, nil
+		mode := t.gitMode(st.Mode(), was)
+		return state{mode: mode, oid: oid, plain: mode == modeLink}, st.Mode(), true, nil
 	}
 	return state{}, 0, false, nil
+}
+
+// target is where a link leads, with slashes, as git stores it.
+func (t *tree) target(p string) (string, error) {
+	target, err := t.root.Readlink(filepath.FromSlash(p))
+	return filepath.ToSlash(target), err
 }
 
 func skipGone(err error) error {
@@ -128,7 +136,11 @@ func skipGone(err error) error {
 	return err
 }
 
+// gitMode is git's mode of a regular file (ce_mode_from_stat in its read-cache.h).
 func (t *tree) gitMode(m fs.FileMode, was uint32) uint32 {
+	if !t.r.links && was == modeLink {
+		return modeLink
+	}
 	if !t.r.fileMode {
 		if was == modeExec {
 			return modeExec
@@ -191,9 +203,9 @@ func (r *Repo) hash(size int64, in io.Reader, buf []byte) (string, error) {
 }
 
 // read returns the bytes of p: of a link, its target.
-func (t *tree) read(p string, mode uint32) ([]byte, error) {
-	if mode == modeLink {
-		target, err := t.root.Readlink(filepath.FromSlash(p))
+func (t *tree) read(p string, is state) ([]byte, error) {
+	if is.mode == modeLink && !is.plain {
+		target, err := t.target(p)
 		return []byte(target), err
 	}
 	f, err := t.root.Open(filepath.FromSlash(p))
@@ -262,4 +274,4 @@ func (t *tree) walkDir(dir string, skip nameSet, visit func(p string, dir bool))
 }
 
 // notEmpty reports whether a folder could not be removed because of what is in it.
-func notEmpty(err error) bool { return errors.Is(err, syscall.ENOTEMPTY) }
+func notEmpty(err error) bool { return errors.Is(err, fs.ErrExist) }

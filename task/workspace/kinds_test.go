@@ -166,6 +166,7 @@ func kinds() map[string]func(*repo) *repo {
 		"many files":          config("feature.manyFiles", "true"),
 		"no modes":            config("core.fileMode", "false"),
 		"no links":            config("core.symlinks", "false"),
+		"links as files":      asFiles,
 		"another encoding":    config("i18n.commitEncoding", "ISO-8859-1"),
 		"untracked not shown": config("status.showUntrackedFiles", "no"),
 		"nobody":              func(r *repo) *repo { r.git("config", "--global", "--remove-section", "user"); return r },

@@ -49,7 +49,7 @@ func (c *committer) land(ctx context.Context, commit string, paths map[string]pa
 	}
 	keep = true
 	c.s.commit, c.s.committed = marked, commit
-	if err := os.Rename(lock.Name(), index); err != nil {
+	if err := rename(lock.Name(), index); err != nil {
 		keep = false
 		return fmt.Errorf("commit %s is made, but the index could not be written, so git status shows it undone; git reset mends that: %w", commit, err)
 	}
@@ -78,7 +78,7 @@ func (s *Snapshot) finishIndex(ctx context.Context) error {
 	if err != nil || name != s.index {
 		return err // the lock of somebody else
 	}
-	return os.Rename(index+".lock", index)
+	return rename(index+".lock", index)
 }
 
 // lockIndex waits a little for another git command to end.

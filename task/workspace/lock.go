@@ -28,7 +28,8 @@ var errHeld = errors.New("held by another process")
 
 // Lock takes the working tree for one run, without waiting. When another run has
 // it the error is KindLocked and names the holder, as far as it can be read. The
-// file is .fiducial/lock; on a network file system it protects nobody.
+// file is .fiducial/lock; on a network file system it protects nobody. Temporary
+// folders that killed processes left are removed first.
 func (r *Repo) Lock(ctx context.Context, run string, now time.Time) (*Lock, error) {
 	const op = "lock"
 	if err := checkRun(op, run); err != nil {
@@ -42,6 +43,7 @@ func (r *Repo) Lock(ctx context.Context, run string, now time.Time) (*Lock, erro
 	if err := r.ensureOwn(ctx, root); err != nil {
 		return nil, fail(op, err)
 	}
+	sweepTemp(os.TempDir(), time.Now())
 	f, err := root.OpenFile(own+"/lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fail(op, err)

@@ -6,6 +6,7 @@ package workspace
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -19,4 +20,10 @@ func tryLock(f *os.File) error {
 		return errHeld
 	}
 	return err
+}
+
+// ofThisUser reports whether a file is this user's.
+func ofThisUser(st fs.FileInfo) bool {
+	s, ok := st.Sys().(*syscall.Stat_t)
+	return ok && int64(s.Uid) == int64(os.Geteuid())
 }

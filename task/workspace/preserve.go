@@ -92,7 +92,7 @@ func (s *Snapshot) stash(ctx context.Context, t *tree, changes []Change, p *Pres
 		if !ok {
 			continue
 		}
-		b, err := t.read(from, c.mode)
+		b, err := t.read(from, c)
 		if err != nil {
 			return "", err
 		}
@@ -100,7 +100,7 @@ func (s *Snapshot) stash(ctx context.Context, t *tree, changes []Change, p *Pres
 		if err != nil {
 			return "", err
 		}
-		extra[to] = state{c.mode, oid}
+		extra[to] = state{mode: c.mode, oid: oid}
 	}
 	others, err := s.tree(ctx, "", fresh, extra)
 	if err != nil {

@@ -92,6 +92,10 @@ func (s *Snapshot) readLists(ctx context.Context) error {
 			return errors.Join(fmt.Errorf("mode of %q", l), err)
 		}
 		s.perms[p] = fs.FileMode(n)
+		if f := s.files[p]; f.mode == modeLink {
+			f.plain = true
+			s.files[p] = f
+		}
 	}
 	return nil
 }

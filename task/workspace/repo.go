@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -44,6 +45,7 @@ type Repo struct {
 	exclude  []string
 	maxFile  int64
 	fileMode bool   // whether the file system knows the executable bit
+	links    bool   // whether git makes links (core.symlinks), or files that hold the target
 	format   string // sha1 or sha256
 }
 
@@ -78,6 +80,10 @@ func Open(ctx context.Context, dir string, opts Options) (*Repo, error) {
 	r.fileMode = true
 	if v, err := r.git.line(ctx, "config", "--type=bool", "core.fileMode"); err == nil && v == "false" {
 		r.fileMode = false
+	}
+	r.links = linksByDefault(runtime.GOOS, env)
+	if v, err := r.git.line(ctx, "config", "--type=bool", "core.symlinks"); err == nil {
+		r.links = v == "true"
 	}
 	return r, nil
 }

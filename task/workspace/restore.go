@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 )
@@ -135,7 +135,7 @@ func (m *mender) removeDirs(dirs []string) {
 			continue
 		}
 		err := m.t.root.Remove(filepath.FromSlash(d))
-		if err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) && !notEmpty(err) {
+		if err != nil && !gone(err) && !notEmpty(err) {
 			m.failed(d, err)
 		}
 	}
@@ -194,11 +194,13 @@ func (m *mender) write(cat *catFile, c Change) error {
 		_ = m.t.root.Remove(filepath.FromSlash(temp)) // the first error counts
 		return err
 	}
-	return m.t.root.Rename(filepath.FromSlash(temp), filepath.FromSlash(c.Path))
+	return patiently(func(err error) bool { return busy(runtime.GOOS, err) }, func() error {
+		return m.t.root.Rename(filepath.FromSlash(temp), filepath.FromSlash(c.Path))
+	})
 }
 
 func (m *mender) writeTemp(cat *catFile, temp string, c Change) error {
-	if c.was.mode == modeLink {
+	if c.was.mode == modeLink && !c.was.plain {
 		var target limited
 		if err := cat.copy(&target, c.was.oid); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -17,19 +16,19 @@ import (
 // A scratch is an index of ours beside the real one, in a temporary folder.
 type scratch struct {
 	r    *Repo
-	dir  string
+	dir  *tempDir
 	file string
 }
 
 func (r *Repo) newScratch() (*scratch, error) {
-	dir, err := os.MkdirTemp("", "fiducial-index-")
+	dir, err := makeTemp("index")
 	if err != nil {
 		return nil, err
 	}
-	return &scratch{r: r, dir: dir, file: filepath.Join(dir, "index")}, nil
+	return &scratch{r: r, dir: dir, file: dir.in("index")}, nil
 }
 
-func (s *scratch) close() { _ = os.RemoveAll(s.dir) }
+func (s *scratch) close() { s.dir.remove() }
 
 func (s *scratch) env() []string { return []string{"GIT_INDEX_FILE=" + s.file} }
 
@@ -138,7 +137,7 @@ func parseStage(out []byte) (map[string]state, error) {
 			return nil, err
 		}
 		if f[2] == "0" {
-			m[p] = state{uint32(mode), f[1]}
+			m[p] = state{mode: uint32(mode), oid: f[1]}
 		}
 	}
 	return m, nil
@@ -161,7 +160,7 @@ func (r *Repo) listTree(ctx context.Context, treeish string) (map[string]state, 
 		if err != nil {
 			return nil, err
 		}
-		m[p] = state{uint32(mode), f[2]}
+		m[p] = state{mode: uint32(mode), oid: f[2]}
 	}
 	return m, nil
 }
@@ -197,7 +196,7 @@ func present(mode uint64, oid string) state {
 	if mode == 0 {
 		return state{}
 	}
-	return state{uint32(mode), oid}
+	return state{mode: uint32(mode), oid: oid}
 }
 
 // storeBlob stores bytes as they are and returns their name.

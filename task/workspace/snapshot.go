@@ -31,7 +31,7 @@ type Snapshot struct {
 	index     string // the name of the index's content that belongs to it
 
 	files     map[string]state       // bytes as they were, tracked and untracked
-	perms     map[string]fs.FileMode // where they are neither 0644 nor 0755
+	perms     map[string]fs.FileMode // where they are neither 0644 nor 0755, and of links that stand as files
 	dirs      []string               // folders in which there was no file of ours, each before its children
 	links     nameSet                // submodules
 	ignored   nameSet
@@ -172,7 +172,7 @@ func (s *Snapshot) look(ctx context.Context, t *tree, tracked map[string]state) 
 			continue
 		}
 		s.files[p] = now
-		if perm := mode.Perm(); now.mode != modeLink && perm != 0o644 && perm != 0o755 {
+		if perm := mode.Perm(); now.plain || now.mode != modeLink && perm != 0o644 && perm != 0o755 {
 			s.perms[p] = perm
 		}
 	}
@@ -234,7 +234,7 @@ func (s *Snapshot) storeContent(ctx context.Context, t *tree, tracked map[string
 	}
 	feed := func() error {
 		for _, p := range missing {
-			b, err := t.read(p, s.files[p].mode)
+			b, err := t.read(p, s.files[p])
 			if gone(err) {
 				delete(s.files, p)
 				continue
@@ -246,7 +246,7 @@ func (s *Snapshot) storeContent(ctx context.Context, t *tree, tracked map[string
 			if err != nil {
 				return err
 			}
-			s.files[p] = state{s.files[p].mode, oid}
+			s.files[p] = state{mode: s.files[p].mode, oid: oid, plain: s.files[p].plain}
 			if _, err := fmt.Fprintf(in, "blob\ndata %d\n", len(b)); err != nil {
 				return err
 			}
