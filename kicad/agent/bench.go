@@ -5,8 +5,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -136,123 +134,6 @@ var (
 	errNoSheet = errors.New("the project has no schematic yet, so this does not apply")
 	errNoBoard = errors.New("the project has no board yet, so this does not apply")
 )
-
-// A PathError says why a path is not one that a tool may use.
-type PathError struct {
-	Path   string
-	Reason string
-	Err    error // the cause, may be nil
-}
-
-func (e *PathError) Error() string { return fmt.Sprintf("path %q: %s", e.Path, e.Reason) }
-
-func (e *PathError) Unwrap() error { return e.Err }
-
-// clean checks a path that a model gave: relative to the repository, not leaving
-// it, not git's and not ours, at any depth and in any case (B-85). Where links lead
-// is for [Bench.resolve] and os.Root to see.
-func clean(name string) (string, error) {
-	switch {
-	case name == "":
-		return "", &PathError{Path: name, Reason: "it is empty; give a path relative to the repository"}
-	case strings.ContainsRune(name, 0):
-		return "", &PathError{Path: name, Reason: "it holds a NUL byte"}
-	}
-	slashed := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-	if !fs.ValidPath(slashed) || filepath.IsAbs(name) {
-		return "", &PathError{Path: name, Reason: "it leaves the repository; give a path relative to its top folder, without .."}
-	}
-	for part := range strings.SplitSeq(slashed, "/") {
-		switch strings.ToLower(strings.TrimRight(part, ". ")) {
-		case ".git", ".fiducial":
-			return "", &PathError{Path: name, Reason: "the folder " + part + " is not for tools"}
-		}
-	}
-	return slashed, nil
-}
-
-// writable keeps tools from what makes other programs run: git's own settings,
-// hooks, editors' and servers' folders all begin with a dot.
-func writable(name string) error {
-	for part := range strings.SplitSeq(name, "/") {
-		if strings.HasPrefix(part, ".") {
-			return &PathError{Path: name, Reason: "files and folders whose names begin with a dot are settings of programs, and not for tools to write"}
-		}
-	}
-	return nil
-}
-
-// resolve follows the links in a path that [clean] passed: a link inside the
-// repository may lead to what clean keeps tools from. What does not exist yet is
-// resolved as far as it does.
-func (b *Bench) resolve(name string) (string, error) {
-	at := "."
-	rest := strings.Split(name, "/")
-	for hops := 0; len(rest) > 0; {
-		next := path.Join(at, rest[0])
-		rest = rest[1:]
-		info, err := b.root.Lstat(filepath.FromSlash(next))
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			at = next // what is missing, or may not be seen, shows when it is used
-			continue
-		}
-		if hops++; hops > 40 {
-			return "", &PathError{Path: name, Reason: "its links go round in a circle"}
-		}
-		target, err := b.root.Readlink(filepath.FromSlash(next))
-		if err != nil {
-			return "", pathError(name, err)
-		}
-		to := path.Join(at, filepath.ToSlash(target))
-		if filepath.IsAbs(target) || !fs.ValidPath(to) {
-			return "", &PathError{Path: name, Reason: "it leads out of the repository by the link " + next}
-		}
-		at, rest = ".", append(strings.Split(to, "/"), rest...)
-	}
-	return clean(at)
-}
-
-// within is a path that a model gave, checked and resolved.
-func (b *Bench) within(name string) (string, error) {
-	name, err := clean(name)
-	if err != nil {
-		return "", err
-	}
-	return b.resolve(name)
-}
-
-// read is a file of the repository.
-func (b *Bench) read(name string) ([]byte, error) {
-	if _, err := b.resolve(name); err != nil {
-		return nil, err
-	}
-	data, err := b.content(name)
-	if err != nil {
-		return nil, pathError(name, err)
-	}
-	return data, nil
-}
-
-// content is what a regular file holds; nothing that would be waited for is opened.
-func (b *Bench) content(name string) ([]byte, error) {
-	return project.Read(project.Files(b.root), name, 0)
-}
-
-func pathError(name string, err error) error {
-	if e, ok := errors.AsType[*project.FileError](err); ok {
-		return &PathError{Path: name, Reason: "it " + e.Detail, Err: err}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &PathError{Path: name, Reason: "there is no such file", Err: err}
-	case errors.Is(err, fs.ErrPermission):
-		return &PathError{Path: name, Reason: "it may not be read or written: permission denied", Err: err}
-	}
-	if strings.Contains(err.Error(), "escapes") { // os.Root has no sentinel for it (Go 1.26)
-		return &PathError{Path: name, Reason: "it leads out of the repository", Err: err}
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
 
 // kind is what an edit of a file concerns.
 type kind uint8

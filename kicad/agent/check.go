@@ -250,7 +250,7 @@ func (c *check) short() string {
 	return fmt.Sprintf("%s %s: %s since the start of the run", name, c.outcome, c.delta.Summary())
 }
 
-// maxListed is how many findings a tool's answer lists.
+// maxListed is how many findings or differences a tool's answer lists.
 const maxListed = 40
 
 // checkTool is run_erc or run_drc.
@@ -306,14 +306,15 @@ func (b *Bench) checkNow(ctx context.Context, name string, missing error) (strin
 	return text, nil
 }
 
-func listed(fs []findings.Finding) string {
+// listed puts each into a line, and tells how many are left out.
+func listed[T fmt.Stringer](list []T) string {
 	var lines []string
-	for i, f := range fs {
+	for i, one := range list {
 		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("- and %d more", len(fs)-i))
+			lines = append(lines, fmt.Sprintf("- and %d more", len(list)-i))
 			break
 		}
-		lines = append(lines, "- "+f.String())
+		lines = append(lines, "- "+one.String())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -69,7 +69,7 @@ func (b *Bench) resolvedFile() string {
 
 // resolved is what the run has looked at again so far.
 func (b *Bench) resolved() (done []constraint.Revisit, err error) {
-	data, err := b.root.ReadFile(b.resolvedFile())
+	data, err := b.content(filepath.ToSlash(b.resolvedFile()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

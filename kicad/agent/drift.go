@@ -269,15 +269,15 @@ func (b *Bench) driftAnswer(r docs.DriftReport) tool.Output {
 	switch {
 	case len(fresh) > 0:
 		line = fmt.Sprintf("DRIFT FAIL: %d claims compared, %d differ from the design since the start of the run", r.Claims, len(fresh))
-		lines = append(lines, "New differences, which keep the run from finishing; bring the documents in line with "+toolFixDocs+" or "+toolEdit+":", mismatchLines(fresh))
+		lines = append(lines, "New differences, which keep the run from finishing; bring the documents in line with "+toolFixDocs+" or "+toolEdit+":", listed(fresh))
 	case !b.base.driftKnown:
 		line = fmt.Sprintf("DRIFT NOT COMPARABLE: the design did not load before the first edit; now %d of %d claims differ", len(old), r.Claims)
 	}
 	if len(old) > 0 {
-		lines = append(lines, fmt.Sprintf("%d differences were there before the run and do not count against it; %s mends them when that is asked for:", len(old), toolFixDocs), mismatchLines(old))
+		lines = append(lines, fmt.Sprintf("%d differences were there before the run and do not count against it; %s mends them when that is asked for:", len(old), toolFixDocs), listed(old))
 	}
 	if len(r.Notes) > 0 {
-		lines = append(lines, "Worth a look:", mismatchLines(r.Notes))
+		lines = append(lines, "Worth a look:", listed(r.Notes))
 	}
 	if len(fresh) == 0 {
 		b.session.Rules.MeetKind(obligeDrift)
@@ -286,18 +286,6 @@ func (b *Bench) driftAnswer(r docs.DriftReport) tool.Output {
 	b.driftLine, b.driftRan = line, true
 	b.checks.Unlock()
 	return tool.Output{Summary: line, Content: strings.Join(lines, "\n")}
-}
-
-func mismatchLines(list []docs.Mismatch) string {
-	var lines []string
-	for i, m := range list {
-		if i == maxListed {
-			lines = append(lines, fmt.Sprintf("- and %d more", len(list)-i))
-			break
-		}
-		lines = append(lines, "- "+m.String())
-	}
-	return strings.Join(lines, "\n")
 }
 
 type fixDocsInput struct {
@@ -343,7 +331,7 @@ func (b *Bench) fixDocs(ctx context.Context, in fixDocsInput) (string, error) {
 		head = fmt.Sprintf("Repaired %s (%d edits). Call %s.", fileList(edits), len(ranges), toolDrift)
 	}
 	if left := b.papers().compare(d).Mismatches; len(left) > 0 {
-		head += fmt.Sprintf("\n%d differences are left, which need a person or %s:\n%s", len(left), toolEdit, mismatchLines(left))
+		head += fmt.Sprintf("\n%d differences are left, which need a person or %s:\n%s", len(left), toolEdit, listed(left))
 	}
 	return head, nil
 }

@@ -219,7 +219,7 @@ func TestPaths(t *testing.T) {
 	for _, p := range []string{
 		"", "..", "../x.md", "docs/../../x.md", outside + "/secret.md", "/etc/passwd", "out/secret.md", "up/secret.md", "real/end.md",
 		".git/config", ".GIT/config", "docs/.git/x.md", ".git./config", ".fiducial/runs/r1/x.md", ".Fiducial/x.md", "real/../.git/config",
-		"gitdir/config", "gitdir/new.md", "real/cfg.md", "loop/x.md", "a\x00b.md", `..\x.md`,
+		"gitdir/config", "gitdir/new.md", "real/cfg.md", "loop/x.md", "a\x00b.md", `..\x.md`, "GIT~1/config", ".g\u200cit/config", ".git::$INDEX_ALLOCATION/config", "fiduci~1/x",
 	} {
 		b.refuses("read_file", in{"path": p})
 		b.refuses("edit_file", in{"path": p, "old": "e", "new": "x"})
@@ -229,6 +229,8 @@ func TestPaths(t *testing.T) {
 		t.Errorf("a link inside the repository: %s", got)
 	}
 	b.refuses("edit_file", in{"path": "real/alias.md", "old": "r", "new": "x"}, "symbolic link", "real/r.md")
+	b.refuses("write_file", in{"path": "docs/nul.md", "content": "x"}, "device on Windows")
+	b.refuses("write_file", in{"path": "docs/a.md:stream", "content": "x"}, "colon")
 	b.refuses("edit_file", in{"path": "ignored.md", "old": "mine", "new": "x"}, "ignores")
 	if _, err := os.Stat(filepath.Join(outside, "x.md")); err == nil {
 		t.Error("something was written outside")

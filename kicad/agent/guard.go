@@ -196,14 +196,6 @@ func (b *Bench) openElsewhere(name string) error {
 	return tool.Errorf(tool.Failed, "%s is there: %s is open in KiCad. Nothing was changed; it must be closed there first", lock, name)
 }
 
-func lintLines(fs []lint.Finding) string {
-	var lines []string
-	for _, f := range fs {
-		lines = append(lines, "- "+f.String())
-	}
-	return strings.Join(lines, "\n")
-}
-
 // write writes all files or none.
 func (b *Bench) write(edits []*edit) error {
 	for i, e := range edits {
@@ -349,7 +341,7 @@ func (b *Bench) silentFaults(e *edit) error {
 		return nil
 	}
 	return tool.Errorf(tool.Failed, "reverted: kicad-cli loads %s without a word, but the edit gives it a fault that it did not have, and KiCad would drop or replace a part of the file:\n%s",
-		e.name, lintLines(fresh))
+		e.name, listed(fresh))
 }
 
 // reason is why the new content does not load, with line and offset where they

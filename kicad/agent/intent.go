@@ -73,7 +73,7 @@ func sumOf(data []byte) string {
 
 // takeBack puts back what an edit had written that a kill cut off.
 func (b *Bench) takeBack() error {
-	data, err := b.root.ReadFile(b.intentFile())
+	data, err := b.content(filepath.ToSlash(b.intentFile()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -89,11 +89,12 @@ func (b *Bench) takeBack() error {
 		if err != nil {
 			return err
 		}
-		now, err := b.root.ReadFile(filepath.FromSlash(name))
-		if errors.Is(err, fs.ErrNotExist) && f.New || err == nil && bytes.Equal(now, f.Old) && !f.New {
+		now, err := b.content(name)
+		gone := errors.Is(err, fs.ErrNotExist)
+		if gone && f.New || err == nil && bytes.Equal(now, f.Old) && !f.New {
 			continue // it was not written yet
 		}
-		if err == nil && sumOf(now) != f.Sum { // somebody has edited it since
+		if !gone && (err != nil || sumOf(now) != f.Sum) { // somebody has edited it since, or put something else there
 			b.session.Event("edit-left", map[string]any{"file": name})
 			b.touched(name)
 			continue

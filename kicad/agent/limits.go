@@ -4,10 +4,7 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"reflect"
 	"strings"
 
@@ -75,24 +72,9 @@ func (b *Bench) limits(ctx context.Context) (all, fresh []constraint.Result, err
 
 // limitsBefore tells how the limits stood in the snapshot. It is asked for only when one is broken now.
 func (b *Bench) limitsBefore(ctx context.Context) (map[string]constraint.Status, error) {
-	overlay := maps.Clone(b.base.overlay)
-	if overlay == nil {
-		overlay = map[string][]byte{}
-	}
-	changes, err := b.session.Snapshot.Changed(ctx)
+	overlay, err := b.overlayBefore(ctx)
 	if err != nil {
 		return nil, err
-	}
-	for _, c := range changes {
-		name, inside := b.inProject(c.Path)
-		if !inside {
-			continue
-		}
-		data, err := b.session.Snapshot.File(ctx, c.Path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		overlay[name] = data
 	}
 	in := kicadcli.Input{File: b.abs(b.project.Root), Root: b.top, Overlay: overlay}
 	d, err := b.documented(ctx, in, func(name string) ([]byte, error) { return b.original(ctx, name) }, false)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What is no file is refused at once: a pipe has nobody who writes, a device no end. A pointer of Git LFS is told to be
@@ -46,5 +47,88 @@ func TestNoFile(t *testing.T) {
 		if text, ok := b.call(tool, args); ok || !strings.Contains(text, "pipe") && !strings.Contains(text, "regular file") {
 			t.Errorf("%s: %s", tool, text)
 		}
+	}
+}
+
+// No pipe is waited for, wherever a run looks for a file: not as the rules, nor as what an earlier process has kept.
+func TestNoFile_Anywhere(t *testing.T) {
+	b := newTable(t, divider())
+	b.session.Resumed = true
+	sheet := b.bytes("p.kicad_sch")
+	keep := &edit{name: "p.kicad_sch", old: []byte(sheet), new: []byte(sheet + " "), mode: 0o644}
+	pipe := func(name string) func() {
+		t.Helper()
+		was, at := b.path(name)+".was", b.path(name)
+		if err := os.Rename(at, was); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(at, 0o600); err != nil {
+			t.Skip(err)
+		}
+		return func() {
+			if err := os.Remove(at); err != nil {
+				t.Error(err)
+			}
+			_ = os.Rename(was, at) // when there was one
+		}
+	}
+	within(t, "the rules", func() {
+		defer pipe("p.kicad_dru")()
+		b.session.Resumed = false
+		if _, err := b.snapshotRules(t.Context()); err == nil || !strings.Contains(err.Error(), "named pipe") {
+			t.Errorf("the rules are a pipe: %v", err)
+		}
+		b.session.Resumed = true
+	})
+	within(t, "the prompt", func() {
+		defer pipe(b.promptFile())()
+		if _, err := b.Bench.system(); err == nil {
+			t.Error("a prompt was read from a pipe")
+		}
+	})
+	within(t, "what was looked at again", func() {
+		defer pipe(b.resolvedFile())()
+		if _, err := b.resolved(); err == nil {
+			t.Error("it was read from a pipe")
+		}
+	})
+	within(t, "the proposal", func() {
+		defer pipe(b.changeFile())()
+		if p := b.storedProposal(); p != nil {
+			t.Errorf("read %v from a pipe", p)
+		}
+	})
+	within(t, "the edit that was under way", func() {
+		defer pipe(b.intentFile())()
+		if err := b.takeBack(); err == nil {
+			t.Error("it was read from a pipe")
+		}
+	})
+	within(t, "a file of that edit", func() {
+		if _, err := b.intend([]*edit{keep}); err != nil {
+			t.Fatal(err)
+		}
+		defer pipe("p.kicad_sch")()
+		if err := b.takeBack(); err != nil {
+			t.Error(err)
+		}
+		if info, err := os.Lstat(b.path("p.kicad_sch")); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			t.Errorf("what somebody put in the place of the sheet was replaced: %v, %v", info, err)
+		}
+	})
+	if got := b.bytes("p.kicad_sch"); got != sheet {
+		t.Error("the sheet is another one")
+	}
+}
+
+// within fails the test, instead of waiting for ever, when something waits for a pipe.
+func within(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: a pipe is waited for", what)
 	}
 }

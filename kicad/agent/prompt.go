@@ -51,7 +51,7 @@ func (b *Bench) promptFile() string {
 func (b *Bench) system() (string, error) {
 	name := b.promptFile()
 	if b.session.Resumed {
-		data, err := b.root.ReadFile(name)
+		data, err := b.content(filepath.ToSlash(name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return string(data), err
 		}

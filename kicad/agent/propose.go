@@ -72,7 +72,7 @@ func (b *Bench) validate(context.Context, struct{}) (string, error) {
 }
 
 func (b *Bench) storedProposal() *proposal {
-	data, err := b.root.ReadFile(b.changeFile())
+	data, err := b.content(filepath.ToSlash(b.changeFile()))
 	if err != nil {
 		return nil
 	}
@@ -99,6 +99,9 @@ func (b *Bench) problems(p proposal) []string {
 	need(len(p.Files) > 0, "files is empty")
 	for _, f := range p.Files {
 		name, err := clean(f)
+		if err == nil {
+			err = writable(name)
+		}
 		if err != nil {
 			problems = append(problems, err.Error())
 			continue

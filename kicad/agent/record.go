@@ -58,7 +58,7 @@ func (b *Bench) recordConstraint(ctx context.Context, in recordInput) (string, e
 	}
 	now := b.papers()
 	if missing := now.halves(c.Key); len(missing) > 0 {
-		return "", tool.Errorf(tool.Failed, "%s is written in one place only; mend it with %s and call %s:\n%s", c.Key, toolEdit, toolDrift, mismatchLines(missing))
+		return "", tool.Errorf(tool.Failed, "%s is written in one place only; mend it with %s and call %s:\n%s", c.Key, toolEdit, toolDrift, listed(missing))
 	}
 	b.session.Rules.Meet(dual.Kind, dual.Detail)
 	if err := b.forgetResolved(opened); err != nil {

@@ -42,7 +42,7 @@ func TestLoad_Hostile(t *testing.T) {
 		"deep":               {strings.Repeat("[", 200000), "mend it by hand"},
 		"a long key":         {`{"version":1,"constraints":[{"key":"` + strings.Repeat("k", 70000) + `","text":"x","source":""}]}`, "is no name"},
 		"a NUL":              {`{"version":1,"constraints":[{"key":"k\u0000","text":"x","source":""}]}`, "is no name"},
-		"too large":          {`{"version":1,"constraints":[]` + strings.Repeat(" ", constraint.MaxSize) + "}", "at most"},
+		"too large":          {`{"version":1,"constraints":[]` + strings.Repeat(" ", constraint.MaxSize) + "}", "more than 16 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := constraint.Load(fstest.MapFS{"docs/constraints.json": {Data: []byte(c.text)}}, "docs")

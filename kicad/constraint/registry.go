@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/kicad/docs"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 )
 
 // Version is the version of the registry's form that this package writes.
@@ -182,7 +183,7 @@ func repeated(src []byte) string {
 // Load reads the registry of a docs folder. Without one the result is nil and no error.
 func Load(fsys fs.FS, folder string) (*Registry, error) {
 	name := path.Join(folder, docs.RegistryName)
-	src, err := readRegular(fsys, name)
+	src, err := project.Read(fsys, name, MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -190,20 +191,6 @@ func Load(fsys fs.FS, folder string) (*Registry, error) {
 		return nil, &Error{Malformed, name + " cannot be read", err}
 	}
 	return Read(name, src)
-}
-
-// readRegular reads a file, but no pipe and no folder: a pipe would be waited for.
-func readRegular(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
-	case info.Size() > 2*MaxSize:
-		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", info.Size(), MaxSize)
-	}
-	return fs.ReadFile(fsys, name)
 }
 
 // Bytes is the file. The same registry gives the same bytes.
