@@ -85,7 +85,7 @@ func (s *side) read() error {
 		} else {
 			for _, p := range s.design.Problems {
 				switch p.Kind {
-				case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
+				case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets, sch.DamagedText:
 					s.notes = append(s.notes, p.String())
 				case sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch, sch.MissingLibSymbol:
 				}

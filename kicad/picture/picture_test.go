@@ -189,6 +189,17 @@ func TestPointer(t *testing.T) {
 	}
 }
 
+// TestDamagedText says why a text that stands in the file is in no picture: KiCad drops it without a word.
+func TestDamagedText(t *testing.T) {
+	t.Parallel()
+	good := kicadtest.Divider("p").String()
+	bad := strings.Replace(good, `"4k7"`, "\"4k7\xb5\"", 1)
+	d := compare(t, state(t, "a", map[string]string{"p.kicad_sch": good}), state(t, "b", map[string]string{"p.kicad_sch": bad}))
+	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "after: p.kicad_sch:") || !strings.Contains(d.Notes[0], "UTF-8") {
+		t.Errorf("notes %q", d.Notes)
+	}
+}
+
 const hostile = `</script></title><script>alert(1)</script><img src=x onerror=alert(2)>&quot;\" ' {{.}} http://evil.example/`
 
 // TestPage holds the page to what it promises: both states are in it, nothing of the design is markup, and nothing is
