@@ -113,6 +113,31 @@ func TestParse(t *testing.T) {
 		"rename net A B to C":                                nil,
 		"set value of net A to B":                            nil,
 		"remove constraint x":                                nil,
+		"set R1 to 470, R2 to 10k":                           both(set("R1", "Value", "470"), set("R2", "Value", "10k")),
+		"set R1 to 470 , R2 to 10k":                          both(set("R1", "Value", "470"), set("R2", "Value", "10k")),
+		"set R1 to 470 and R2 to 10k":                        both(set("R1", "Value", "470"), set("R2", "Value", "10k")),
+		"set R1 to 470, and R2 to 10k":                       both(set("R1", "Value", "470"), set("R2", "Value", "10k")),
+		"set R1 to 470, R2 to 10k and R3 to 1k":              both(set("R1", "Value", "470"), set("R2", "Value", "10k"), set("R3", "Value", "1k")),
+		"set R1, R2 to 470, R3 and R4 to 10k":                both(set("R1", "Value", "470"), set("R2", "Value", "470"), set("R3", "Value", "10k"), set("R4", "Value", "10k")),
+		"set R1 to \"470, 1%\", R2 to 10k":                   both(exact("R1", "Value", "470, 1%"), set("R2", "Value", "10k")),
+		"rename A to B, C to D":                              both(net("A", "B"), net("C", "D")),
+		"rename A to B, C to D, and":                         nil,
+		"rename A to B, C to D and":                          nil,
+		"rename A to B, C to D, and E to F":                  both(net("A", "B"), net("C", "D"), net("E", "F")),
+		"rename A to B, C":                                   nil,
+		"set R1 to 470, R2":                                  nil,
+		"set R1 to 470, 10k":                                 nil,
+		"set R1 to 470, R2 to R3":                            nil, // a value or a reference
+		"set U2's MPN to ATTINY402":                          set("U2", "MPN", "ATTINY402"),
+		"set the MPN of U2 to \"AT 402\"":                    exact("U2", "MPN", "AT 402"),
+		"set U2 mpn to ATTINY402":                            set("U2", "MPN", "ATTINY402"),
+		"change the part number of R1 and R2 to RC0603":      both(set("R1", "MPN", "RC0603"), set("R2", "MPN", "RC0603")),
+		"set R1's MPN to A1X and R2's MPN to B1X":            both(set("R1", "MPN", "A1X"), set("R2", "MPN", "B1X")),
+		"set R1's MPN to A1X and R2 to 10k":                  nil, // of which field?
+		"set the MPN value of R1 to X":                       nil,
+		"rename the MPN of R1 to X":                          nil,
+		"swap R1 and R2":                                     nil,
+		"delete R1":                                          nil,
 		"change the board outline to 30 mm":                  nil,
 	} {
 		got, err := parse(text)
@@ -124,6 +149,29 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: the refusal does not say what else there is: %v", text, err)
 		case want != nil && (err != nil || !slices.Equal(got, want)):
 			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+// What is refused is refused with the reason and with what can be said instead.
+func TestParse_Refusals(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "the request is empty",
+		" \n\t\r\n":                      "the request is empty",
+		"?!":                             "There is no word in it",
+		"...\n---\n***":                  "There is no word in it",
+		"\U0001f680\U0001f680":           "There is no word in it",
+		strings.Repeat("set R1 ", 15000): "It is too long: it has 105000 bytes, and at most 16384 are read",
+		"swap R1 and R2":                 "each is another circuit or another layout",
+		"please swap pins 1 and 2 of U1": "each is another circuit or another layout",
+		"remove constraint d1-current":   "No run takes a constraint out of the registry",
+		"Delete the d1-current limit.":   "change constraint KEY to ... because ...",
+		"set R1 to 470 and remove constraint d1-current": "No run takes a constraint out of the registry",
+		"remove R1": "do not fit R1",
+	} {
+		_, err := parse(text)
+		if _, ok := errors.AsType[*NotUnderstoodError](err); !ok || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--model") || len(err.Error()) > 3000 {
+			t.Errorf("%.40q: %.300v, want %q", text, err, want)
 		}
 	}
 }

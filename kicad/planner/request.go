@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // kind is what a request asks for.
@@ -41,9 +42,9 @@ type request struct {
 const Help = `The built-in planner carries out mechanical requests:
   rename net OLD to NEW
   rename reference R1 to R10       (or: rename R1 to R10)
-  set value of R1 to 4k7           (or: set R1 to 4k7; set R1, R2 and R5 to 4k7)
+  set value of R1 to 4k7           (or: set R1 to 4k7; set R1, R2 and R5 to 4k7; set R1 to 470, R2 to 10k)
   set footprint of R1 to Resistor_SMD:R_0805_2012Metric
-  set field MPN of R1 to RC0603FR-074K7L
+  set field MPN of R1 to RC0603FR-074K7L   (or: set R1's MPN to RC0603FR-074K7L)
   mark R1 as DNP                   (or: do not fit R1; and back: fit R1)
   exclude R1 from the BOM          (and back: include R1 in the BOM)
   add a constraint: D1 current at most 20 mA because ...
@@ -61,12 +62,18 @@ type NotUnderstoodError struct {
 }
 
 func (e *NotUnderstoodError) Error() string {
+	if e.Request == "" {
+		return fmt.Sprintf("the request is empty: say what is to be done.\n%s\nFor anything else choose a model with --model.", Help)
+	}
 	hint := ""
 	if e.Hint != "" {
 		hint = " " + e.Hint
 	}
 	return fmt.Sprintf("the built-in planner does not understand %q.%s\n%s\nFor anything else choose a model with --model.", cutName(e.Request, 400), hint, Help)
 }
+
+// maxRequest is how many bytes a request may have.
+const maxRequest = 16 << 10
 
 // maxCuts is how many places a request may have where another one could begin.
 const maxCuts = 40
@@ -80,8 +87,12 @@ var (
 // parse reads a request in words. It may hold several, one after the other.
 func parse(text string) ([]request, error) {
 	fail := &NotUnderstoodError{Request: strings.TrimSpace(text)}
-	if len(text) > 16<<10 {
-		fail.Hint = "It is too long."
+	if len(text) > maxRequest {
+		fail.Hint = fmt.Sprintf("It is too long: it has %d bytes, and at most %d are read. Say it in several requests.", len(text), maxRequest)
+		return nil, fail
+	}
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		fail.Hint = "There is no word in it."
 		return nil, fail
 	}
 	p := parser{text: strings.TrimSpace(text), none: map[int]bool{}}
@@ -155,6 +166,9 @@ func (p *parser) one(text string) ([]request, bool) {
 	if ok {
 		return []request{r}, true
 	}
+	if hint == "" {
+		hint = never(text)
+	}
 	if hint != "" {
 		p.hint = hint
 		return nil, false
@@ -176,25 +190,57 @@ func (p *parser) one(text string) ([]request, bool) {
 	return all, ok
 }
 
-// pairs reads "rename A to B and C to D": what stands behind "and" is of the same kind and field as what stands before.
+var (
+	dropsConstraint = regexp.MustCompile(`(?is)^(?:remove|delete|drop|erase|cancel|withdraw|lift|forget)\s+(?:(?:the|a|our|my)\s+)*(?:\S+\s+)?(?:constraint|limit|requirement)s?\b`)
+	swaps           = regexp.MustCompile(`(?i)^(?:swap|exchange|interchange)\s`)
+	dropsPart       = regexp.MustCompile(`(?i)^(?:remove|delete|drop|erase)\s+(?:the\s+)?(?:part\s+|component\s+)?([A-Za-z]+[0-9]+)[.!]*$`)
+)
+
+// never says why something that is well understood is not done all the same, "" for anything else.
+func never(text string) string {
+	switch part := dropsPart.FindStringSubmatch(text); {
+	case dropsConstraint.MatchString(text):
+		return "No run takes a constraint out of the registry, for what does not hold any more must not vanish unseen. To change it with its reason in the log of decisions, " +
+			"say: change constraint KEY to ... because ... To drop it, take it out of the registry and of its document by hand, and say why in DECISIONS.md."
+	case swaps.MatchString(text):
+		return "It may mean references, values, pins or places, and each is another circuit or another layout. Say each part with its new value: set R1 to 10k, R2 to 470."
+	case part != nil:
+		return fmt.Sprintf("Parts are taken out in KiCad, with their wires. To leave it off the board or out of the list, say: do not fit %s, or: exclude %s from the BOM.", part[1], part[1])
+	}
+	return ""
+}
+
+// pairs reads "rename A to B and C to D" or "set R1 to 470, R2 to 10k": what stands behind "and" or a comma is of the same
+// kind and field as what stands before.
 func pairs(words []word) (all []request, ok bool) {
-	start := 1
-	for i := 1; i <= len(words); i++ {
-		if i < len(words) && !words[i].is("and", "&") {
+	var piece []word
+	for i, w := range words[min(1, len(words)):] {
+		last := i+2 == len(words)
+		and := w.is("and", "&")
+		if and && len(piece) == 0 && len(all) > 0 && !last { // behind a comma
 			continue
 		}
-		piece := words[start:i]
-		start = i + 1
-		if !slices.ContainsFunc(piece, func(w word) bool { return w.is(separators...) }) {
+		if !and || !complete(piece) {
+			piece = append(piece, w)
+			if !last && (!w.comma || !complete(piece)) {
+				continue
+			}
+		}
+		if and && last {
 			return nil, false
 		}
 		more, _, ok := naming(append([]word{words[0]}, piece...))
 		if !ok || len(all) > 0 && (more[0].kind != all[0].kind || more[0].field != all[0].field) {
 			return nil, false
 		}
-		all = append(all, more...)
+		all, piece = append(all, more...), nil
 	}
 	return all, len(all) > 1
+}
+
+// complete reports whether words may hold both names of a pair.
+func complete(piece []word) bool {
+	return slices.ContainsFunc(piece, func(w word) bool { return w.is(separators...) })
 }
 
 var thanks = regexp.MustCompile(`(?i)[,\s]+(?:please|thanks|thank you)[.!?\s]*$`)
@@ -217,6 +263,9 @@ func naming(words []word) (all []request, hint string, ok bool) {
 	}
 	renames := verb.is("rename", "renumber")
 	if field, list, ok := fieldOf(left); ok && !renames {
+		return fields(list, field, right), "", true
+	}
+	if field, list, ok := knownField(left); ok && !renames {
 		return fields(list, field, right), "", true
 	}
 	if list, what, ok := aboutParts(left); ok && !renames {

@@ -184,7 +184,7 @@ func TestRun_Affects(t *testing.T) {
 func TestRun_Several(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.done("rename STATUS to \"KEY OUT\"; rename R1 to R11 and set R11 to 470; fix docs", "Rename net /STATUS to /KEY OUT", "Rename R1 to R11", "Set the value of R11 to 470")
+	d.done("rename STATUS to \"KEY OUT\"; rename R1 to R11 and set R11 to 470; set R2's MPN to RC0603FR-074K7L; fix docs", "Set the field MPN of R2 to RC0603FR-074K7L", "Rename net /STATUS to /KEY OUT", "Rename R1 to R11", "Set the value of R11 to 470")
 	if n := strings.TrimSpace(d.git("rev-list", "--count", "HEAD")); n != "2" {
 		t.Errorf("%s commits, want 2", n)
 	}

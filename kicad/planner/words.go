@@ -20,6 +20,7 @@ var refName = regexp.MustCompile(`^[A-Za-z]+[0-9]+[A-Za-z]?$`)
 type word struct {
 	text   string
 	quoted bool
+	comma  bool // one stands behind it
 }
 
 func (w word) is(words ...string) bool {
@@ -56,9 +57,12 @@ func lex(text string) []word {
 		case n > 0:
 			_, open := utf8.DecodeRuneInString(s[i:])
 			_, closing := utf8.DecodeLastRuneInString(s[i : i+n])
-			words = append(words, word{s[i+open : i+n-closing], true})
+			words = append(words, word{text: s[i+open : i+n-closing], quoted: true})
 			i += n
 		case strings.IndexByte(" \t\r\n,", s[i]) >= 0:
+			if s[i] == ',' && len(words) > 0 {
+				words[len(words)-1].comma = true
+			}
 			i++
 		default:
 			end := i
@@ -68,10 +72,10 @@ func lex(text string) []word {
 			list := strings.TrimRight(s[i:end], ",")
 			if parts := strings.Split(list, ","); allRefs(parts) { // R1,R2
 				for _, p := range parts {
-					words = append(words, word{p, false})
+					words = append(words, word{text: p})
 				}
 			} else {
-				words = append(words, word{list, false})
+				words = append(words, word{text: list, comma: end > i+len(list)})
 			}
 			i = end
 		}
@@ -255,6 +259,47 @@ func fitting(words []word) (all []request, ok bool) {
 		all = append(all, r)
 	}
 	return all, len(all) > 0
+}
+
+// fieldNames are fields that need not be called one, as they are spelled in designs.
+var fieldNames = map[string]string{"mpn": "MPN", "part number": "MPN", "manufacturer": "Manufacturer", "datasheet": "Datasheet", "description": "Description", "tolerance": "Tolerance"}
+
+// knownField reads what stands before the separator of "set U2's MPN to X" and "set the MPN of U2 to X".
+func knownField(words []word) (field string, refs []string, ok bool) {
+	words = slices.DeleteFunc(slices.Clone(words), func(w word) bool { return w.is("the") })
+	for n := 1; n <= 2 && n < len(words); n++ {
+		if field, ok = fieldNames[plainWords(words[:n])]; ok && words[n].is("of", "on", "for") {
+			refs, ok = refsAlone(words[n+1:])
+			return field, refs, ok
+		}
+		if field, ok = fieldNames[plainWords(words[len(words)-n:])]; ok {
+			refs, ok = refsAlone(words[:len(words)-n])
+			return field, refs, ok
+		}
+	}
+	return "", nil, false
+}
+
+func plainWords(words []word) string {
+	var texts []string
+	for _, w := range words {
+		if w.quoted {
+			return ""
+		}
+		texts = append(texts, strings.ToLower(w.text))
+	}
+	return strings.Join(texts, " ")
+}
+
+// refsAlone are the parts that words name, when they name nothing else of them.
+func refsAlone(words []word) ([]string, bool) {
+	if slices.ContainsFunc(words, func(w word) bool {
+		return w.is("value", "values", "resistance", "capacitance", "inductance", "footprint", "footprints", "package")
+	}) {
+		return nil, false
+	}
+	refs, _, ok := aboutParts(words)
+	return refs, ok
 }
 
 // fieldOf reads what stands before the separator of "set field MPN of R1 to X": field and parts.
