@@ -207,7 +207,7 @@ func TestVendorBlocks(t *testing.T) {
 	}
 }
 
-// E-171, E-172, B-125.
+// E-171, E-172, B-125, AC-15.15 (B-144).
 func TestUsage(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -217,6 +217,7 @@ func TestUsage(t *testing.T) {
 		{"absent parts count 0", `{"input_tokens":25,"output_tokens":1}`, `{"output_tokens":15}`, llm.Usage{Input: llm.N(25), CacheRead: llm.N(0), CacheWrite: llm.N(0), Output: llm.N(15)}},
 		{"null parts count 0", `{"input_tokens":25,"cache_read_input_tokens":null}`, `{"output_tokens":15}`, llm.Usage{Input: llm.N(25), CacheRead: llm.N(0), CacheWrite: llm.N(0), Output: llm.N(15)}},
 		{"cumulative", `{"input_tokens":9,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":4}`, `{"input_tokens":9,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":64,"output_tokens_details":{"thinking_tokens":40}}`, llm.Usage{Input: llm.N(59), CacheRead: llm.N(30), CacheWrite: llm.N(20), Output: llm.N(64), Reasoning: llm.N(40)}},
+		{"AC-15.15", `{"input_tokens":10,"cache_read_input_tokens":200,"cache_creation_input_tokens":30}`, `{"output_tokens":1}`, llm.Usage{Input: llm.N(240), CacheRead: llm.N(200), CacheWrite: llm.N(30), Output: llm.N(1)}},
 		{"a later report without the cache", `{"input_tokens":9,"cache_read_input_tokens":30}`, `{"input_tokens":9,"output_tokens":4}`, llm.Usage{Input: llm.N(39), CacheRead: llm.N(30), CacheWrite: llm.N(0), Output: llm.N(4)}},
 		{"only output", `null`, `{"output_tokens":3}`, llm.Usage{Output: llm.N(3)}},
 		{"none", `null`, `null`, llm.Usage{}},

@@ -43,7 +43,7 @@ func marked(t *testing.T, body string) []string {
 	return out
 }
 
-// B-122, B-123, B-124, E-184.
+// B-122, B-123, B-124, E-184, AC-15.14 (B-143).
 func TestMarks(t *testing.T) {
 	calls := func(n int) (llm.Message, llm.Message) {
 		var cs []llm.Call
@@ -67,6 +67,7 @@ func TestMarks(t *testing.T) {
 		want []string
 	}{
 		{"all three", nil, llm.Request{System: "s", Tools: tools, Messages: []llm.Message{llm.UserText("go")}}, []string{"system", "tool 1", "0.0"}},
+		{"AC-15.14: two tools, three messages", nil, llm.Request{System: "s", Tools: tools, Messages: []llm.Message{llm.UserText("go"), two, twoResults}}, []string{"system", "tool 1", "2.1"}},
 		{"no system", nil, llm.Request{Tools: tools, Messages: []llm.Message{llm.UserText("go")}}, []string{"tool 1", "0.0"}},
 		{"blank system", nil, llm.Request{System: " ", Tools: tools, Messages: []llm.Message{llm.UserText("go")}}, []string{"tool 1", "0.0"}},
 		{"no tools", nil, llm.Request{System: "s", Messages: []llm.Message{llm.UserText("go")}}, []string{"system", "0.0"}},
