@@ -70,9 +70,11 @@ func (b *Bench) papersBefore(ctx context.Context) (papers, error) {
 			if p.registry, p.bad = nil, nil; !gone {
 				p.registry, p.bad = constraint.Read(c.Path, data)
 			}
-		case kindOf(c.Path) == markdown:
-			p.documents = slices.DeleteFunc(p.documents, func(d *docs.Document) bool { return d.Name == c.Path })
-			if gone || !strings.HasPrefix(c.Path, p.folder+"/") && path.Dir(c.Path) != path.Clean(b.project.Dir) {
+		case kindOf(c.Path) == markdown, docs.IsHeader(c.Path):
+			is := func(d *docs.Document) bool { return d.Name == c.Path }
+			there := slices.ContainsFunc(p.documents, is)
+			p.documents = slices.DeleteFunc(p.documents, is)
+			if gone || !there && !strings.HasPrefix(c.Path, p.folder+"/") && path.Dir(c.Path) != path.Clean(b.project.Dir) {
 				continue
 			}
 			if d, err := docs.ReadDocument(c.Path, data); err == nil {

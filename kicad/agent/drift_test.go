@@ -196,3 +196,22 @@ func TestDrift_NotOfDecisions(t *testing.T) {
 		t.Errorf("open %q", b.obliged())
 	}
 }
+
+// The pins of the firmware are a document like others: an edit of them is compared, and so is what another process takes up.
+func TestDrift_Header(t *testing.T) {
+	t.Parallel()
+	files := divider()
+	files["pins.h"] = "#define PIN_VCC 1\n#define PIN_OUT 2\n"
+	b := newTable(t, files)
+	b.must("edit_file", in{"path": "pins.h", "old": "#define PIN_VCC 1\n#define PIN_OUT 2", "new": "#define PIN_OUT 1\n#define PIN_VCC 2"})
+	if !slices.Contains(b.obliged(), "drift") {
+		t.Fatalf("open %q", b.obliged())
+	}
+	text := b.must("check_drift", in{})
+	if !strings.Contains(text, "DRIFT FAIL") || !strings.Contains(text, "pins.h:2: R2 pin 2 net: the document says PIN_VCC 2, the design says GND") {
+		t.Errorf("got %s", text)
+	}
+	if text := b.again().must("check_drift", in{}); !strings.Contains(text, "DRIFT FAIL") || strings.Contains(text, "before the run and") {
+		t.Errorf("as another process sees it: %s", text)
+	}
+}

@@ -139,8 +139,8 @@ func plainEnds(src []byte) []byte { return bytes.ReplaceAll(src, []byte("\r\n"),
 // maxDocument is how large a document may be; a larger one holds no tables by hand.
 const maxDocument = 5 << 20
 
-// ReadAll reads a project's documents: the .md files of its docs folder and of the folders in it, and those named BOM
-// or PINOUT beside the project. Documents that cannot be read are problems, one text each that names the file.
+// ReadAll reads a project's documents: the .md files of its docs folder and of the folders in it, those named BOM or
+// PINOUT beside the project, and the headers of pins ([IsHeader]) in these places and in the firmware's folders. Documents that cannot be read are problems, one text each that names the file.
 func ReadAll(fsys fs.FS, proj *project.Project, c Config) (documents []*Document, problems []string, err error) {
 	var files []string
 	folder := c.Folder(proj)
@@ -153,7 +153,7 @@ func ReadAll(fsys fs.FS, proj *project.Project, c Config) (documents []*Document
 			return nil
 		case e.IsDir() && name != folder && (strings.HasPrefix(e.Name(), ".") || other(c, proj, name)):
 			return fs.SkipDir
-		case !e.IsDir() && strings.EqualFold(path.Ext(name), ".md"):
+		case !e.IsDir() && (strings.EqualFold(path.Ext(name), ".md") || IsHeader(name)):
 			files = append(files, name)
 		}
 		return nil
@@ -171,6 +171,7 @@ func ReadAll(fsys fs.FS, proj *project.Project, c Config) (documents []*Document
 			files = append(files, path.Join(proj.Dir, e.Name()))
 		}
 	}
+	files = append(files, headers(fsys, proj)...)
 	slices.Sort(files)
 	for _, name := range slices.Compact(files) {
 		src, err := project.Read(fsys, name, maxDocument)
@@ -200,7 +201,7 @@ func other(c Config, proj *project.Project, dir string) bool {
 // says something.
 func Claims(documents []*Document) bool {
 	for _, doc := range documents {
-		if !History(doc.Name) && (doc.bom() || len(doc.pinout) > 0 ||
+		if !History(doc.Name) && (doc.bom() || len(doc.defines) > 0 || len(doc.pinout) > 0 ||
 			slices.ContainsFunc(doc.Tables, func(t *Table) bool { return t.parts() || t.pins() })) {
 			return true
 		}

@@ -80,6 +80,10 @@ func Drift(d *Design, documents []*Document) DriftReport {
 			c.empty()
 			continue
 		}
+		if IsHeader(doc.Name) {
+			c.header()
+			continue
+		}
 		seen := c.document()
 		whole = whole || doc.bom()
 		if doc.share() {

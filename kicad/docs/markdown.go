@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Document is a markdown file: its bytes, and the tables in them. Tables are those of GitHub's markdown, outside
+// A Document is a markdown file, or a firmware's table of pins ([IsHeader]): its bytes, and the tables in them. Tables are those of GitHub's markdown, outside
 // fenced blocks and comments (https://github.github.com/gfm/#tables-extension-).
 type Document struct {
 	Name   string // slash-separated, as given to [ReadDocument]
@@ -20,6 +20,7 @@ type Document struct {
 	Tables []*Table
 
 	headings []heading
+	defines  []define // of a header
 	pinout   []string // prefixes of the parts whose every pin must be listed, see the package's text
 	eol      string
 	close    string // the line that ends a block which the file leaves open, "" as a rule
@@ -61,7 +62,7 @@ type Cell struct {
 // errEncoding says that a document is no text in UTF-8 or Latin-1.
 var errEncoding = errors.New("it is no UTF-8 text; save it as UTF-8")
 
-// ReadDocument finds the tables of a markdown file. A byte order mark, CRLF line ends and stray Latin-1 bytes are
+// ReadDocument finds the tables of a markdown file, or the names of a header. A byte order mark, CRLF line ends and stray Latin-1 bytes are
 // kept as they are. The error is about UTF-16 and other files with NUL bytes.
 func ReadDocument(name string, src []byte) (*Document, error) {
 	if bytes.IndexByte(src, 0) >= 0 || bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
@@ -70,6 +71,10 @@ func ReadDocument(name string, src []byte) (*Document, error) {
 	d := &Document{Name: name, Src: src, eol: "\n"}
 	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
 		d.eol = "\r\n"
+	}
+	if IsHeader(name) {
+		d.defines = readHeader(src)
+		return d, nil
 	}
 	lines := splitLines(src)
 	d.close = blocks(lines)
