@@ -64,7 +64,7 @@ func (run Run) fault(err error, out string) *Error {
 	switch {
 	case run.Signal != "" && run.killed():
 		return run.fail(Crashed, "it was killed from outside (signal: "+run.Signal+"), as the system does when memory runs out", nil)
-	case run.ExitCode == notRunnable || run.ExitCode == notFound:
+	case run.ExitCode == notRunnable || run.ExitCode == notFound || unloadable(uint32(run.ExitCode)):
 		return run.fail(NotFound, fmt.Sprintf("it cannot be run (exit code %d); see fiducial doctor", run.ExitCode), nil)
 	case run.ExitCode == 0 && out != "":
 		if _, missing := os.Lstat(out); missing != nil {
@@ -89,4 +89,31 @@ func outputOf(args []string) string {
 		return args[i+1]
 	}
 	return ""
+}
+
+// exception names what ended a process on Windows by its exit code: there that is the number of an exception that nobody
+// caught, an error of [MS-ERREF] 2.3. It is "" for any other code, and for that of a process that ended itself.
+//
+// [MS-ERREF]: https://learn.microsoft.com/openspecs/windows_protocols/ms-erref/596a1078-e883-4972-9bbc-49e60bebca55
+func exception(code uint32) string {
+	switch code {
+	case 0xC0000005:
+		return "access violation"
+	case 0xC00000FD:
+		return "stack overflow"
+	case 0xC0000409:
+		return "abort"
+	case 0xFFFFFFFF: // -1
+		return ""
+	}
+	if code>>28 == 0xC && !unloadable(code) {
+		return fmt.Sprintf("exception 0x%08X", code)
+	}
+	return ""
+}
+
+// unloadable tells the exit codes of a program on Windows whose libraries are missing, are of another version or do not
+// start: STATUS_DLL_NOT_FOUND, STATUS_ENTRYPOINT_NOT_FOUND, STATUS_DLL_INIT_FAILED.
+func unloadable(code uint32) bool {
+	return code == 0xC0000135 || code == 0xC0000139 || code == 0xC0000142
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,16 @@ func TestNew_Words(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cli, _ := stub(t, "echo 7.0.11; exit 0")
+	t.Run("nowhere in PATH", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		_, err := kicadcli.New(kicadcli.Options{TempDir: t.TempDir()})
+		if runtime.GOOS == "darwin" && err == nil {
+			t.Skip("KiCad is in its usual place here")
+		}
+		if !kicadcli.IsKind(err, kicadcli.NotFound) || !strings.Contains(err.Error(), "PATH") || !strings.Contains(err.Error(), "KiCad 8 or newer") {
+			t.Errorf("got %v", err)
+		}
+	})
 	if _, err := newRunner(t, kicadcli.Options{Path: cli}).Version(t.Context()); !kicadcli.IsKind(err, kicadcli.TooOld) || !strings.Contains(err.Error(), "KiCad 8 or newer") {
 		t.Errorf("got %v", err)
 	}

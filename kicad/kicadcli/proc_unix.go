@@ -5,8 +5,10 @@
 package kicadcli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 )
 
@@ -43,5 +45,29 @@ func owned(st os.FileInfo) bool {
 	return ok && int64(s.Uid) == int64(os.Geteuid())
 }
 
+// own marks a private folder as this process's. The file gets its name only when it is locked, so that nobody who finds
+// it can take it first.
+func own(home string) (*os.File, error) {
+	f, err := os.CreateTemp(home, ownerFile+"-")
+	if err != nil {
+		return nil, err
+	}
+	take(f) // a file system without locks has no owners either: see sweep
+	if err := os.Rename(f.Name(), filepath.Join(home, ownerFile)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// claim takes the file of a process that is gone, and reports false where it lives.
+func claim(name string) (*os.File, bool, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	return f, err == nil && take(f), err
+}
+
 // take locks a file for as long as this process lives, and reports whether it could.
 func take(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
+
+func windowsFolder() string { return "" }
+
+func systemDisk() string { return "/" }

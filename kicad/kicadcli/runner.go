@@ -3,7 +3,7 @@
 // Package kicadcli runs the real kicad-cli, the judge of every design, and reads what it says.
 //
 // Every run is hermetic: nothing of the caller's environment, a configuration folder of its own with the stock
-// library tables, and a view of the project made of symbolic links, so that kicad-cli's lock file (~name.kicad_pro.lck)
+// library tables, and a view of the project made of symbolic links (copies where Windows makes none), so that kicad-cli's lock file (~name.kicad_pro.lck)
 // never appears in the user's folder and two runs side by side never see each other's. The facts about exit codes and
 // messages were measured on kicad-cli 9.0.8.
 package kicadcli
@@ -26,14 +26,15 @@ import (
 
 // Options configure a [Runner]. The zero value is fine.
 type Options struct {
-	// Path is the kicad-cli to run: a path or a name to look up in PATH. Empty means kicad-cli.
+	// Path is the kicad-cli to run: a path or a name to look up in PATH. Empty means kicad-cli; where PATH has none,
+	// that of the newest KiCad in the folders that its installers use on Windows and macOS.
 	Path string
 	// Parallel is how many kicad-cli may run at a time. Zero means the number of CPUs.
 	Parallel int
 	// TempDir is where the private folders are made. Empty means the system's.
 	TempDir string
 	// Templates is the folder of the stock fp-lib-table and sym-lib-table. Empty means share/kicad/template beside
-	// the folder of kicad-cli. Where there is none, empty tables are used.
+	// the folder of kicad-cli, on macOS the application's own. Where there is none, empty tables are used.
 	Templates string
 	// Limit replaces the time limits, which grow with the files. Zero means those.
 	Limit time.Duration
@@ -46,22 +47,17 @@ type Runner struct {
 	owner   *os.File // locked while this process lives, see sweep
 	limit   time.Duration
 	slots   chan struct{}
+	links   placer // a copy for each view
+	base    string // the folder of Windows itself
 	version func(context.Context) (Version, error)
 	faults  faults
 }
 
 // New finds kicad-cli and makes the private folders. The error is an [*Error] of kind NotFound or Environment.
 func New(opts Options) (*Runner, error) {
-	name := cmp.Or(opts.Path, "kicad-cli")
-	path, err := exec.LookPath(name)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := find(opts.Path)
 	if err != nil {
-		return nil, &Error{
-			Kind: NotFound, Err: err,
-			Detail: name + " is not installed; install KiCad 8 or newer (6 and older come without a kicad-cli, and that of 7 cannot check) or name its kicad-cli",
-		}
+		return nil, err
 	}
 	temp := cmp.Or(opts.TempDir, os.TempDir())
 	sweep(temp, time.Now())
@@ -73,7 +69,10 @@ func New(opts Options) (*Runner, error) {
 	if err != nil {
 		return nil, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: errors.Join(err, os.RemoveAll(home))}
 	}
-	r := &Runner{path: path, home: home, owner: owner, limit: opts.Limit, slots: make(chan struct{}, cmp.Or(opts.Parallel, runtime.NumCPU()))}
+	r := &Runner{
+		path: path, home: home, owner: owner, limit: opts.Limit, slots: make(chan struct{}, cmp.Or(opts.Parallel, runtime.NumCPU())),
+		links: placer{goos: runtime.GOOS, symlink: os.Symlink}, base: windowsFolder(),
+	}
 	r.version = r.once()
 	if err := r.seed(opts.Templates); err != nil {
 		return nil, &Error{Kind: Environment, Detail: "cannot set up kicad-cli's configuration", Err: errors.Join(err, r.Close())}
@@ -85,20 +84,21 @@ func New(opts Options) (*Runner, error) {
 func (r *Runner) Path() string { return r.path }
 
 // Close removes the private folders. No run may be going on.
-func (r *Runner) Close() error { return errors.Join(os.RemoveAll(r.home), r.owner.Close()) }
+func (r *Runner) Close() error {
+	return errors.Join(r.owner.Close(), os.RemoveAll(r.home)) // in this order: Windows removes no file that is open
+}
 
 // seed makes the folders that kicad-cli is told to live in. Without a sym-lib-table every stock symbol would be
 // reported as unknown: kicad-cli makes the footprints' table itself at its first start but not the symbols'.
 func (r *Runner) seed(templates string) error {
 	if templates == "" {
-		binary, err := filepath.EvalSymlinks(r.path)
-		if err != nil {
+		var err error
+		if templates, err = templatesOf(r.path); err != nil {
 			return err
 		}
-		templates = filepath.Join(filepath.Dir(filepath.Dir(binary)), "share", "kicad", "template")
 	}
-	for _, dir := range []string{"home", "tmp", "cache", "data", "views"} {
-		if err := os.Mkdir(filepath.Join(r.home, dir), 0o700); err != nil {
+	for _, dir := range []string{"home", "tmp", "cache", "data", "views", roaming, local} {
+		if err := os.MkdirAll(filepath.Join(r.home, dir), 0o700); err != nil {
 			return err
 		}
 	}
@@ -127,16 +127,6 @@ func (r *Runner) seed(templates string) error {
 		}
 	}
 	return nil
-}
-
-// env is the whole environment of a run. tmp is a folder for this run alone: kicad-cli keeps a lock there.
-func (r *Runner) env(tmp string) []string {
-	in := func(dir string) string { return filepath.Join(r.home, dir) }
-	return []string{
-		"PATH=" + filepath.Dir(r.path) + string(os.PathListSeparator) + "/usr/bin" + string(os.PathListSeparator) + "/bin",
-		"HOME=" + in("home"), "KICAD_CONFIG_HOME=" + in("config"), "XDG_CACHE_HOME=" + in("cache"),
-		"XDG_DATA_HOME=" + in("data"), "TMPDIR=" + tmp, "LC_ALL=C.UTF-8",
-	}
 }
 
 // A Run is one finished kicad-cli.
@@ -185,7 +175,8 @@ func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args
 		return Run{}, &Error{Kind: Environment, Detail: "cannot make a temporary folder", Err: err}
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	cmd.Env, cmd.Dir = r.env(tmp), tmp
+	env := setting{goos: runtime.GOOS, bin: filepath.Dir(r.path), home: r.home, tmp: tmp, base: r.base}
+	cmd.Env, cmd.Dir = env.environment(), tmp
 	if v != nil {
 		cmd.Dir = v.dir
 	}

@@ -37,6 +37,8 @@ type view struct {
 	dir  string // where the file is
 	file string
 	size int64 // of the KiCad files around it
+
+	links placer
 }
 
 // real puts the user's paths in the place of the view's, and takes the folder off the output's.
@@ -81,7 +83,7 @@ func (r *Runner) open(in Input) (*view, error) {
 		return nil, err
 	}
 	rel, err := filepath.Rel(root, dir)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+	if err != nil || !filepath.IsLocal(rel) {
 		return nil, &Error{Kind: BadInput, Detail: in.File + " is not inside " + root, Err: err}
 	}
 	if _, replaced := in.Overlay[filepath.Base(file)]; !replaced {
@@ -99,7 +101,7 @@ func (r *Runner) open(in Input) (*view, error) {
 	if err != nil {
 		return nil, r.noRoom("cannot make a temporary folder", err)
 	}
-	v := &view{base: filepath.Join(top, "v"), root: root}
+	v := &view{base: filepath.Join(top, "v"), root: root, links: r.links}
 	v.dir = filepath.Join(v.base, rel)
 	v.file = filepath.Join(v.dir, filepath.Base(file))
 	if err := v.fill(filepath.ToSlash(rel), in.Overlay); err != nil {
@@ -189,7 +191,7 @@ func rootOf(root, dir string) (string, error) {
 	}
 }
 
-// fill makes the folders that must be real, links to everything beside them, and writes the overlay.
+// fill makes the folders that must be real, puts links to everything beside them, and writes the overlay.
 func (v *view) fill(project string, overlay map[string][]byte) error {
 	replaced := map[string][]byte{}
 	folders := map[string]bool{}
@@ -238,13 +240,13 @@ func (v *view) mirror(folder, project string, folders map[string]bool, replaced 
 	for _, e := range entries {
 		p := path.Join(folder, e.Name())
 		_, skip := replaced[p]
-		if skip || folders[p] || e.Name() == ".git" || e.Name() == ".fiducial" || isLock(e.Name()) {
+		if skip || folders[p] || unwanted(e.Name()) {
 			continue
 		}
 		if folder == project {
 			v.size += weigh(filepath.Join(from, e.Name()), e)
 		}
-		if err := os.Symlink(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+		if err := v.links.place(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
 			return err
 		}
 	}
