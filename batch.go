@@ -182,9 +182,11 @@ func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *
 		input, refusal := b.input(i, call)
 		switch {
 		case refusal != "":
-			answered = append(answered, slot{ordinal: i, call: call, result: errorResult(refusal)})
+			answered = append(answered, slot{ordinal: i, call: call, result: unrun(waiting, refusal)})
+		case waiting.Doubt && !b.known(call.Name): // the executor would say that it was never run
+			answered = append(answered, slot{ordinal: i, call: call, result: machine.NotRepeated(call, "there is no such tool any more")})
 		case len(b.cfg.interceptors) > 0 && b.known(call.Name):
-			answer, e := b.asked(ctx, i, call)
+			answer, e := b.asked(ctx, i, waiting)
 			if e != nil || b.over() {
 				return nil, e
 			}
@@ -198,14 +200,15 @@ func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *
 
 // asked is one call after the hooks were asked about it. Without an answer it is ready to run, or the
 // batch is over.
-func (b *batch) asked(ctx context.Context, ordinal int, call llm.Call) (answered []slot, e *exit) {
-	answer, err := b.preTool(ctx, ordinal, &call)
+func (b *batch) asked(ctx context.Context, ordinal int, waiting machine.BatchCall) (answered []slot, e *exit) {
+	call := waiting.Call
+	answer, err := b.preTool(ctx, ordinal, &call, waiting.Doubt)
 	if err != nil {
 		return nil, b.fail(err)
 	}
 	switch a := answer.(type) {
 	case Skip:
-		return []slot{{ordinal: ordinal, call: call, result: errorResult("the call was skipped: " + a.Reason)}}, nil
+		return []slot{{ordinal: ordinal, call: call, result: unrun(waiting, skipped(a))}}, nil
 	case Synthetic:
 		return []slot{{ordinal: ordinal, call: call, result: a.Result}}, nil
 	case Pause:
@@ -408,4 +411,19 @@ func (r *run) known(name string) bool {
 
 func errorResult(text string) llm.Result {
 	return llm.Result{Status: llm.StatusError, Summary: text}
+}
+
+// unrun is the result of a call that is answered without being run now.
+func unrun(c machine.BatchCall, why string) llm.Result {
+	if c.Doubt {
+		return machine.NotRepeated(c.Call, why)
+	}
+	return errorResult(why)
+}
+
+func skipped(a Skip) string {
+	if strings.TrimSpace(a.Reason) == "" {
+		return "the call was skipped"
+	}
+	return "the call was skipped: " + a.Reason
 }

@@ -82,12 +82,12 @@ func Example_typedTool() {
 // approval pauses before every call of a dangerous tool that nobody has approved.
 type approval struct {
 	fiducial.NopInterceptor
-	approved map[string]bool // by call id
+	approved map[string]string // the arguments that a person has seen, by the key of the call
 }
 
-func (a approval) PreTool(_ context.Context, _ fiducial.Invocation, call *llm.Call) (fiducial.ToolAnswer, error) {
-	if call.Name == "erase" && !a.approved[call.ID] {
-		return fiducial.Pause{Reason: "approve " + call.ID + "?"}, nil
+func (a approval) PreTool(_ context.Context, inv fiducial.Invocation, call *llm.Call) (fiducial.ToolAnswer, error) {
+	if args, seen := a.approved[inv.Key()]; call.Name == "erase" && (!seen || args != call.Args) {
+		return fiducial.Pause{Reason: "approve " + inv.Key() + " with " + call.Args + "?"}, nil
 	}
 	return fiducial.Continue{}, nil
 }
@@ -95,13 +95,16 @@ func (a approval) PreTool(_ context.Context, _ fiducial.Invocation, call *llm.Ca
 // A call waits for a person. The process may end meanwhile: the run is in the
 // journal, and an engine in another process goes on with it.
 func Example_approval() {
+	type args struct {
+		Disk string `json:"disk"`
+	}
 	ctx := context.Background()
 	runs := 0
-	erase := tool.Must(tool.New("erase", "Erases the disk.", func(context.Context, struct{}) (string, error) {
+	erase := tool.Must(tool.New("erase", "Erases the disk.", func(context.Context, args) (string, error) {
 		runs++
 		return "erased", nil
 	}))
-	model := llmtest.NewScript(llmtest.Call("erase", ""), llmtest.Say("It is empty now."))
+	model := llmtest.NewScript(llmtest.Call("erase", `{"disk": "sda"}`), llmtest.Say("It is empty now."))
 	j := journal.NewMemory() // a journal.Folder keeps runs in files
 	engine := func(a approval) *fiducial.Engine {
 		return fiducial.New(model, fiducial.WithTools(erase), fiducial.WithInterceptor(a), fiducial.WithJournal(j, "run-1"))
@@ -114,7 +117,7 @@ func Example_approval() {
 	}
 
 	// Later, elsewhere:
-	l, err = engine(approval{approved: map[string]bool{"call_1_0": true}}).Lock()
+	l, err = engine(approval{approved: map[string]string{"run-1/2/0": `{"disk": "sda"}`}}).Lock()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -123,7 +126,7 @@ func Example_approval() {
 	fmt.Println(out.Reason, out.Text(), err)
 	fmt.Println("the tool ran", runs, "time")
 	// Output:
-	// paused approve call_1_0? <nil>
+	// paused approve run-1/2/0 with {"disk": "sda"}? <nil>
 	// finished It is empty now. <nil>
 	// the tool ran 1 time
 }

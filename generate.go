@@ -325,7 +325,7 @@ func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, b
 	if e := r.pauseNow(ctx, reason); e != nil {
 		return e, true
 	}
-	if err := step(r.core, r.op, machine.Recovered{}); err != nil {
+	if err := step(r.core, r.op, machine.Recovered{Doubt: true}); err != nil {
 		return r.fail(err), true
 	}
 	return nil, true

@@ -5,6 +5,7 @@ package fiducial
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -196,11 +197,11 @@ func (r *run) passed(more []llm.Message) error {
 }
 
 // preTool asks the hooks about one call. A nil answer means that it runs.
-func (r *run) preTool(ctx context.Context, ordinal int, call *llm.Call) (ToolAnswer, error) {
+func (b *batch) preTool(ctx context.Context, ordinal int, call *llm.Call, doubt bool) (ToolAnswer, error) {
 	id := call.ID
-	for _, i := range r.cfg.interceptors {
-		inv := r.invocation(HookPreTool)
-		inv.CallID, inv.Ordinal = id, ordinal
+	for _, i := range b.cfg.interceptors {
+		inv := b.invocation(HookPreTool)
+		inv.Op, inv.CallID, inv.Ordinal, inv.MayHaveRun = b.op, id, ordinal, doubt
 		answer, err := guarded(func() (ToolAnswer, error) { return i.PreTool(ctx, inv, call) })
 		if err != nil {
 			return nil, hookError(HookPreTool, err)
@@ -213,6 +214,9 @@ func (r *run) preTool(ctx context.Context, ordinal int, call *llm.Call) (ToolAns
 			if a.Result.CallID != "" && a.Result.CallID != id {
 				return nil, contractError(HookPreTool, "the synthetic result answers %q, and the call is %q", a.Result.CallID, id)
 			}
+			if err := checkStatus(a.Result.Status); err != nil {
+				return nil, contractError(HookPreTool, "the synthetic result: %w", err)
+			}
 			return a, nil
 		case Skip, Pause, Abort:
 			return a, nil
@@ -224,11 +228,20 @@ func (r *run) preTool(ctx context.Context, ordinal int, call *llm.Call) (ToolAns
 	return nil, nil
 }
 
+// checkStatus refuses a status that no result has. None stands for success.
+func checkStatus(s llm.Status) error {
+	switch s {
+	case "", llm.StatusSuccess, llm.StatusError, llm.StatusInterrupted, llm.StatusCancelled, llm.StatusUnknown:
+		return nil
+	}
+	return fmt.Errorf("%q is no status of a result; use one of those that package llm names", s)
+}
+
 // postTool shows the hooks a result that is history's.
-func (r *run) postTool(ctx context.Context, ordinal int, call llm.Call, res llm.Result) (PostAnswer, error) {
-	for _, i := range r.cfg.interceptors {
-		inv := r.invocation(HookPostTool)
-		inv.CallID, inv.Ordinal = call.ID, ordinal
+func (b *batch) postTool(ctx context.Context, ordinal int, call llm.Call, res llm.Result) (PostAnswer, error) {
+	for _, i := range b.cfg.interceptors {
+		inv := b.invocation(HookPostTool)
+		inv.Op, inv.CallID, inv.Ordinal = b.op, call.ID, ordinal // its batch may be complete by now
 		answer, err := guarded(func() (PostAnswer, error) { return i.PostTool(ctx, inv, call, res) })
 		if err != nil {
 			return nil, hookError(HookPostTool, err)

@@ -499,7 +499,7 @@ func TestE77_Invocations(t *testing.T) {
 		"pre request run=r op=1 turn=0 n=1 call=false",
 		"after response run=r op=2 turn=1 n=2 call=false",
 		"pre tool run=r op=2 turn=1 n=2 call=true",
-		"post tool run=r op=3 turn=1 n=3 call=true",
+		"post tool run=r op=2 turn=1 n=3 call=true",
 		"pending history run=r op=3 turn=1 n=3 call=false",
 		"pre request run=r op=3 turn=1 n=3 call=false",
 		"after response run=r op=0 turn=2 n=4 call=false",
@@ -527,4 +527,49 @@ func TestNotesOfHooks(t *testing.T) {
 	if len(notes) != 1 || notes[0].Kind != "budget" || string(notes[0].Data) != `{"n":1}` {
 		t.Errorf("notes: %v", notes)
 	}
+}
+
+// A model that uses an id again makes another call: hooks are given a key of its own for
+// each, which is that of the tool, and the operation is that of the batch in PostTool, too.
+func TestKeyOfACallInHooks(t *testing.T) {
+	var pre, post []string
+	h := &hooks{
+		pre: func(inv fiducial.Invocation, call *llm.Call) (fiducial.ToolAnswer, error) {
+			pre = append(pre, call.ID+" "+inv.Key())
+			return nil, nil
+		},
+		post: func(inv fiducial.Invocation, call llm.Call, _ llm.Result) (fiducial.PostAnswer, error) {
+			post = append(post, call.ID+" "+inv.Key())
+			return nil, nil
+		},
+		after: func(inv fiducial.Invocation, _ llm.Message) (fiducial.ResponseAnswer, error) {
+			equal(t, "key outside a call", inv.Key(), "")
+			return nil, nil
+		},
+	}
+	p := &probe{}
+	call := llmtest.Reply(llm.AssistantCalls(llm.Call{ID: "call_0", Name: "look"}))
+	mustRun(t, fiducial.New(llmtest.NewScript(call, call, llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(h),
+		fiducial.WithJournal(journal.NewMemory(), "r")), "go")
+	equal(t, "before", pre, []string{"call_0 r/2/0", "call_0 r/4/0"})
+	equal(t, "after", post, pre)
+	equal(t, "the tool's", p.runs, []string{"r/2/0", "r/4/0"})
+}
+
+// E-66, E-67: what a hook answers with is what a result can be.
+func TestAnswersForACall(t *testing.T) {
+	run := func(answer fiducial.ToolAnswer) (*fiducial.Locked, error) {
+		p := &probe{}
+		h := &hooks{pre: func(fiducial.Invocation, *llm.Call) (fiducial.ToolAnswer, error) { return answer, nil }}
+		l, _, err := fiducial.New(llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")),
+			fiducial.WithInterceptor(h)).Run(t.Context(), llm.UserText("go"))
+		return l, err
+	}
+	l, err := run(fiducial.Skip{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, l.History()[2:3], "tool: error=the call was skipped")
+	_, err = run(fiducial.Synthetic{Result: llm.Result{Status: "odd"}})
+	wantErr(t, err, fiducial.ErrInterceptor)
 }

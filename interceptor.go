@@ -9,6 +9,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // An Interceptor can let work go on, change it, stop it or pause it, at fixed
@@ -42,7 +43,9 @@ type Interceptor interface {
 	// PreTool is asked before a call is run, in the model's order, for all calls
 	// that start together before the first of them starts. It may change the name
 	// and the arguments that are executed, not the id. Unknown tools and malformed
-	// arguments are answered without it.
+	// arguments are answered without it. After a pause it is asked again. What it
+	// remembers of a call it must keep under [Invocation.Key] and compare with the
+	// arguments that it is shown: a model may use call.ID again in a later reply.
 	PreTool(ctx context.Context, inv Invocation, call *llm.Call) (ToolAnswer, error)
 
 	// PostTool sees the result of a call when it is history's. It is not asked for
@@ -61,17 +64,33 @@ type Invocation struct {
 	Phase   HookPhase
 	Trace   TraceContext
 	Run     string              // the run's name in the journal, if any
-	Op      machine.OperationID // the operation that is pending, 0 when none is
+	Op      machine.OperationID // the operation that is pending, 0 when none is; in PreTool and PostTool the batch of the call
 	Turn    int                 // replies of this run so far
 	Request int                 // requests of this run so far, broken ones included
 	Usage   llm.Usage           // what the requests of this run have cost so far
-	CallID  string              // in PreTool and PostTool
+	CallID  string              // in PreTool and PostTool; models use ids again, so it names no call: see Key
 	Ordinal int                 // of the call in its batch
+
+	// MayHaveRun, in PreTool, says that a process which is lost had started the call,
+	// whose tool may be repeated. A call that is skipped then is not said to be
+	// "not executed", and a [Synthetic] must not say so either.
+	MayHaveRun bool
 
 	// History is the conversation so far; it must not be changed.
 	History []llm.Message
 
 	core *core
+}
+
+// Key names the call that PreTool or PostTool is asked about: it is [tool.Call.Key],
+// the same however often the call is tried, in this process or another, and different
+// for every other call of the run. Whatever is remembered of a call, an approval above
+// all, is kept under it. In other hooks it is empty.
+func (inv Invocation) Key() string {
+	if inv.Phase != HookPreTool && inv.Phase != HookPostTool {
+		return ""
+	}
+	return tool.Call{Run: inv.Run, Op: uint64(inv.Op), Ordinal: inv.Ordinal}.Key()
 }
 
 // A HookPhase names a hook.

@@ -27,7 +27,7 @@ func (c *core) doubt(op string) error {
 	if paused {
 		inputs = append(inputs, machine.Resume{})
 	}
-	inputs = append(inputs, machine.Started{Op: p.Op, Calls: started}, machine.Recovered{})
+	inputs = append(inputs, machine.Started{Op: p.Op, Calls: started}, machine.Recovered{Doubt: true})
 	if paused {
 		inputs = append(inputs, machine.Pause{Reason: pause.Reason})
 	}

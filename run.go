@@ -209,7 +209,7 @@ func (c *core) mend(op string) error {
 	if !pending || !c.state.Executing() {
 		return nil
 	}
-	return step(c, op, machine.Recovered{})
+	return step(c, op, machine.Recovered{Doubt: true})
 }
 
 // turn carries out one effect. A nil exit means that there is more to do. Draft is

@@ -307,7 +307,7 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 		return err
 	}
 	if _, pending := c.state.Pending(); pending {
-		if err := step(c, op, machine.Recovered{}); err != nil {
+		if err := step(c, op, machine.Recovered{Doubt: true}); err != nil {
 			return err
 		}
 	}

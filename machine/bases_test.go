@@ -134,7 +134,7 @@ func parse(t *testing.T, s *machine.State, kind string, d *datadriven.TestData) 
 	case "resume":
 		return machine.Resume{}
 	case "recovered":
-		return machine.Recovered{}
+		return machine.Recovered{Doubt: d.HasArg("doubt")}
 	case "steer":
 		return machine.Steer{Messages: a.messages()}
 	}

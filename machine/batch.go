@@ -26,6 +26,7 @@ type mark struct {
 	ordinal int
 	status  CallStatus
 	repeat  bool
+	doubt   bool     // it waits to be repeated: a process that is gone has started it
 	result  llm.Part // an [llm.Result], when settled
 }
 
@@ -83,10 +84,15 @@ func (b *batch) open() bool { return b.done < b.calls }
 // running reports whether any call was started and has no result.
 func (b *batch) running() bool { return b.began > 0 }
 
+// doubtful reports whether any call waits to be repeated.
+func (b *batch) doubtful() bool {
+	return slices.ContainsFunc(b.view(), func(c BatchCall) bool { return c.Doubt })
+}
+
 // at is one call for a reader.
 func (b *batch) at(ordinal int) BatchCall {
 	m := b.mark(ordinal)
-	c := BatchCall{Call: b.call(ordinal), Status: m.status, Repeat: m.repeat}
+	c := BatchCall{Call: b.call(ordinal), Status: m.status, Repeat: m.repeat, Doubt: m.doubt}
 	c.Result, _ = m.result.(llm.Result)
 	return c
 }
@@ -195,12 +201,13 @@ func (s *State) settleRest(in SettleRest) *StateError {
 
 func (s *State) closeBatch(cause string, cancelled bool) *StateError {
 	for i, c := range s.batch.view() {
-		switch c.Status {
-		case CallWaiting:
-			s.batch.settle(i, notRun(c.Call, cause))
-		case CallStarted:
+		switch {
+		case c.Status == CallStarted:
 			s.batch.settle(i, unknown(c.Call))
-		case CallSettled:
+		case c.Doubt:
+			s.batch.settle(i, NotRepeated(c.Call, cause))
+		case c.Status == CallWaiting:
+			s.batch.settle(i, notRun(c.Call, cause))
 		}
 	}
 	return s.complete(cancelled)

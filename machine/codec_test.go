@@ -58,7 +58,7 @@ func everyInput() []machine.Input {
 		machine.SettleRest{Op: 1, Cause: "c", Cancelled: true},
 		machine.Pause{Reason: "r", Begun: true},
 		machine.Resume{},
-		machine.Recovered{},
+		machine.Recovered{Doubt: true},
 		machine.Steer{Messages: []llm.Message{m}, Keys: []string{"a"}},
 	}
 }

@@ -54,7 +54,7 @@ type CallStatus uint8
 
 // The statuses.
 const (
-	CallWaiting CallStatus = iota // it has certainly not run
+	CallWaiting CallStatus = iota // it has not run, but see [BatchCall.Doubt]
 	CallStarted                   // it may have run
 	CallSettled                   // its result stands
 )
@@ -76,5 +76,6 @@ type BatchCall struct {
 	Call   llm.Call
 	Status CallStatus
 	Repeat bool       // as said in [Started], while started
+	Doubt  bool       // waiting, and may have run: a process that is lost had started it, and it may be repeated
 	Result llm.Result // set when settled
 }

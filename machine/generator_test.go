@@ -85,7 +85,7 @@ func input(t *rapid.T, s *machine.State) machine.Input {
 	case "resume":
 		return machine.Resume{}
 	case "recovered":
-		return machine.Recovered{}
+		return machine.Recovered{Doubt: true}
 	case "steer":
 		return machine.Steer{Messages: rapid.SliceOfN(rapid.Custom(anyMessage), 0, 2).Draw(t, "messages")}
 	}

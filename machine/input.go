@@ -135,8 +135,13 @@ type (
 	// Resume ends a pause (S-169).
 	Resume struct{}
 
-	// Recovered says that a new process owns the run (S-170).
-	Recovered struct{}
+	// Recovered says that a new process owns the run (S-170). With Doubt a call that
+	// was started and may be repeated is remembered as one that may have run, see
+	// [BatchCall]; a live caller sets it. It is false in the journals that were written
+	// before there was such a field, and they give the same states as ever.
+	Recovered struct {
+		Doubt bool `json:"doubt,omitempty"`
+	}
 
 	// Steer adds user messages, at least one, at a boundary of a run, before its
 	// notice (S-171). Keys are as in [AppendInput].

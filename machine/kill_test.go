@@ -184,7 +184,7 @@ func (d *driver) takeOver() (died bool) {
 			}
 		}
 	}()
-	d.feed(machine.Recovered{})
+	d.feed(machine.Recovered{Doubt: true})
 	return d.run()
 }
 

@@ -30,6 +30,7 @@ const InterruptedPrompt = "The work was interrupted here and is taken up again n
 const (
 	notExecuted    = "not executed: "
 	outcomeUnknown = "outcome unknown: may still be running"
+	notRepeated    = "outcome unknown: it was started and may have run, in part or in full, and was not started again: "
 	inspectFirst   = "Inspect what it may have changed before you repeat it."
 )
 
@@ -58,4 +59,12 @@ func unknown(c llm.Call) llm.Result {
 	return llm.Result{
 		CallID: c.ID, Name: c.Name, Status: llm.StatusUnknown, Summary: outcomeUnknown, Content: inspectFirst,
 	}
+}
+
+// NotRepeated is the result of a call of which [BatchCall.Doubt] says that it may have
+// run, when it is answered without being run again. Cause says why.
+func NotRepeated(c llm.Call, cause string) llm.Result {
+	r := unknown(c)
+	r.Summary = notRepeated + cause
+	return r
 }

@@ -6,7 +6,7 @@ import "github.com/fiducial-dev/fiducial/llm"
 
 // recovered puts the state into the hands of a new process (S-170): what had
 // begun there may have happened, the rest goes on.
-func (s *State) recovered() *StateError {
+func (s *State) recovered(in Recovered) *StateError {
 	if s.Idle() || s.pause.status == pauseInEffect {
 		return nil
 	}
@@ -18,7 +18,7 @@ func (s *State) recovered() *StateError {
 		switch {
 		case c.Status != CallStarted:
 		case c.Repeat:
-			s.batch.put(mark{ordinal: i, status: CallWaiting})
+			s.batch.put(mark{ordinal: i, status: CallWaiting, doubt: in.Doubt})
 		default:
 			s.batch.settle(i, unknown(c.Call))
 		}
@@ -36,7 +36,7 @@ func (s *State) recoverInterrupted(in RecoverInterrupted) *StateError {
 	begun := pending && (s.executing || in.Begun)
 	if s.phase == PhaseTools {
 		if s.batch.single {
-			begun = s.batch.running()
+			begun = s.batch.running() || s.batch.doubtful()
 		}
 		s.history = s.history.push(s.interruptedResults(begun))
 	}
@@ -53,7 +53,7 @@ func (s *State) interruptedResults(begun bool) llm.Message {
 		switch {
 		case c.Status == CallSettled:
 			m.Parts[i] = c.Result
-		case c.Status == CallStarted, begun && !s.batch.single:
+		case c.Status == CallStarted, c.Doubt, begun && !s.batch.single:
 			m.Parts[i] = unknown(c.Call)
 		default:
 			m.Parts[i] = notRun(c.Call, "the run was interrupted before it began")

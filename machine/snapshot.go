@@ -48,6 +48,7 @@ type batchJSON struct {
 type callJSON struct {
 	Status string      `json:"status"`
 	Repeat bool        `json:"repeat,omitempty"`
+	Doubt  bool        `json:"doubt,omitempty"`
 	Result *llm.Result `json:"result,omitempty"`
 }
 
@@ -75,7 +76,7 @@ func (s State) MarshalJSON() ([]byte, error) {
 	if s.phase == PhaseTools {
 		out.Batch = &batchJSON{Single: s.batch.single, Again: s.batch.again, Calls: make([]callJSON, s.batch.calls)}
 		for i, c := range s.batch.view() {
-			out.Batch.Calls[i] = callJSON{Status: c.Status.String(), Repeat: c.Repeat}
+			out.Batch.Calls[i] = callJSON{Status: c.Status.String(), Repeat: c.Repeat, Doubt: c.Doubt}
 			if c.Status == CallSettled {
 				out.Batch.Calls[i].Result = &c.Result
 			}
@@ -147,6 +148,11 @@ func (in *snapshot) batch(s *State) error {
 		c, call := &in.Batch.Calls[i], s.batch.call(i)
 		switch {
 		case c.Status == CallWaiting.String() && c.Result == nil && !c.Repeat:
+			if c.Doubt {
+				s.batch.put(mark{ordinal: i, status: CallWaiting, doubt: true})
+			}
+		case c.Doubt:
+			return fmt.Errorf("call %d is %q and waits to be repeated", i, c.Status)
 		case c.Status == CallStarted.String() && c.Result == nil:
 			s.batch.put(mark{ordinal: i, status: CallStarted, repeat: c.Repeat})
 		case c.Status == CallSettled.String() && c.Result != nil && !c.Repeat:
@@ -176,7 +182,7 @@ func (s *State) check() error {
 		return fmt.Errorf("the flags do not fit the phase %s", s.phase)
 	case (s.stop != "") != ends:
 		return fmt.Errorf("an answer does not fit the phase %s", s.phase)
-	case s.phase == PhaseTools && (!s.batch.open() || s.batch.running() && !s.batch.single):
+	case s.phase == PhaseTools && (!s.batch.open() || (s.batch.running() || s.batch.doubtful()) && !s.batch.single):
 		return errors.New("the calls of the batch do not fit each other")
 	case s.phase == PhaseGenerating && s.Len() == 0:
 		return errors.New("a reply is pending to an empty history")

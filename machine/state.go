@@ -138,7 +138,7 @@ func (s *State) apply(in Input) *StateError {
 	case Resume:
 		return s.resume()
 	case Recovered:
-		return s.recovered()
+		return s.recovered(in)
 	case Steer:
 		return s.steer(in)
 	}
