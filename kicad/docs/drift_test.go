@@ -276,7 +276,11 @@ func TestDriftOfCases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range found {
+	headers, err := filepath.Glob(filepath.Join(dir, "*", "*.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(found, headers...) {
 		base := filepath.Base(file)
 		if base == "expected.md" || base == "README.md" {
 			continue
