@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/project"
@@ -110,6 +111,9 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 		f = &failure{code: exitInterrupted, err: errors.New("interrupted")}
 	case !ok:
 		f = &failure{code: exitCannot, err: err, remedies: []string{"see " + cmd.CommandPath() + " --help"}}
+	}
+	if errors.Is(f.err, journal.ErrDamaged) {
+		f = a.withRepair(f)
 	}
 	u := ui.New(ui.Options{Out: a.Err})
 	text := bare(inWords(f.err.Error()))
@@ -232,7 +236,7 @@ func (a *app) find(p place) (*project.Project, error) {
 	if err != nil {
 		return nil, cannot(fmt.Errorf("--project: %w", err), "name a file inside the repository, relative to --repo")
 	}
-	proj, err := project.Find(root.FS(), at)
+	proj, err := project.Find(project.Files(root), at)
 	if err == nil {
 		return proj, nil
 	}

@@ -70,13 +70,17 @@ func underRulesOf(old, now tree, out *checkJSON) (tree, error) {
 	stem := path.Join(now.proj.Dir, now.proj.Name)
 	var files [2][2][]byte // old and now, settings and custom rules
 	for i, t := range []tree{old, now} {
-		for k, ext := range []string{".kicad_pro", ".kicad_dru"} {
-			data, err := os.ReadFile(place{top: t.top}.abs(stem + ext))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return now, cannot(err)
-			}
-			files[i][k] = data
+		root, err := os.OpenRoot(t.top)
+		if err != nil {
+			return now, cannot(err)
 		}
+		for k, ext := range []string{".kicad_pro", ".kicad_dru"} {
+			files[i][k], err = project.Read(project.Files(root), stem+ext, 0)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return now, cannot(errors.Join(err, root.Close()))
+			}
+		}
+		_ = root.Close()
 	}
 	before, err := findings.ReadRules(files[0][0], files[0][1])
 	if err != nil {

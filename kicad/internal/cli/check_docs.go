@@ -16,6 +16,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/kicad/findings"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 )
 
@@ -63,16 +64,16 @@ func readPapers(t tree) papers {
 		return papers{problems: []string{err.Error()}}
 	}
 	defer func() { _ = root.Close() }()
-	c, err := docs.ReadConfig(root.FS(), t.proj)
+	c, err := docs.ReadConfig(project.Files(root), t.proj)
 	if err != nil {
 		return papers{problems: []string{err.Error()}}
 	}
 	p := papers{folder: c.Folder(t.proj)}
-	p.documents, p.problems, err = docs.ReadAll(root.FS(), t.proj, c)
+	p.documents, p.problems, err = docs.ReadAll(project.Files(root), t.proj, c)
 	if err != nil {
 		p.problems = append(p.problems, err.Error())
 	}
-	p.registry, p.bad = constraint.Load(root.FS(), p.folder)
+	p.registry, p.bad = constraint.Load(project.Files(root), p.folder)
 	return p
 }
 
@@ -94,7 +95,7 @@ func loadDesign(ctx context.Context, r *kicadcli.Runner, t tree) (*docs.Design, 
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	if s, err := sch.Load(root.FS(), t.proj.Root); err == nil {
+	if s, err := sch.Load(project.Files(root), t.proj.Root); err == nil {
 		d.AddFields(s)
 	}
 	return d, nil

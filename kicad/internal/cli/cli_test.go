@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -69,7 +70,7 @@ func scripts(t *testing.T, dir string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": code, "board": writeBoard, "divider": divider, "replace": replace, "listing": listing,
 			"waitfor": waitFor, "chop": chop, "nul": nul, "run": writeRun, "journal": writeJournal,
-			"snapshot": takeSnapshot,
+			"snapshot": takeSnapshot, "damage": damage,
 		},
 	})
 }
@@ -117,6 +118,17 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 func chop(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile(args[0])
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text[:len(text)-1]), 0o600))
+}
+
+// damage changes a byte of the first place of a text in a file.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	data := []byte(ts.ReadFile(args[0]))
+	at := bytes.Index(data, []byte(args[1]))
+	if at < 0 {
+		ts.Fatalf("%s has no %q", args[0], args[1])
+	}
+	data[at] ^= 1
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
 // nul puts a NUL byte behind a file.
@@ -184,7 +196,7 @@ func writeJournal(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(l.Append(ctx, mark, journal.Note{Kind: "test", Data: []byte(`{"n":1}`)}))
 	if args[2] != "held" {
-		ts.Check(l.Release(ctx))
+		ts.Check(errors.Join(l.Release(ctx), j.Close()))
 	}
 }
 

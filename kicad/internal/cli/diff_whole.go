@@ -11,6 +11,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/picture"
+	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 )
 
@@ -62,7 +63,7 @@ func partly(ctx context.Context, r *kicadcli.Runner, t tree) []string {
 		return []string{err.Error()}
 	}
 	defer func() { _ = root.Close() }()
-	if _, err := sch.Load(root.FS(), t.proj.Root); err != nil {
+	if _, err := sch.Load(project.Files(root), t.proj.Root); err != nil {
 		return []string{inWords(err.Error())}
 	}
 	if bad := lookAtSheets(ctx, r, t).bad; len(bad) > 0 {

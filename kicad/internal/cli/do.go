@@ -399,7 +399,7 @@ func (s *session) endJournal(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		s.ui.Warn("how the run ended is not in the journal: %v", err)
+		s.ui.Warn("how the run ended is not in the journal: %v%s", err, damageAdvice(err))
 	}
 }
 

@@ -4,11 +4,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/kicad/agent"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
@@ -58,6 +60,9 @@ func (s *session) finish(ctx context.Context, res *task.Result) error {
 		code = exitInterrupted
 	case res.Outcome != task.Done, res.RestoreErr != nil:
 		code = exitNo
+	}
+	if errors.Is(res.Err, journal.ErrDamaged) {
+		res.Warnings = append(res.Warnings, "the journal is damaged; keep what can be read of it: fiducial journal repair")
 	}
 	s.note(res)
 	s.save()

@@ -304,11 +304,17 @@ func (a *app) examineJournal(ctx context.Context, p place) symptom {
 	}
 	j, err := at.OpenReader(ctx)
 	if err == nil {
-		err = j.Close()
+		if at.Kind() != journals.Postgres { // what a server holds of others is not read
+			err = journals.Damage(ctx, j)
+		}
+		err = errors.Join(err, j.Close())
 	}
 	s.Detail = fmt.Sprintf("%s, %s", at, at.Kind())
 	e, format := errors.AsType[*journal.FormatError](err)
 	switch {
+	case errors.Is(err, journal.ErrDamaged):
+		s.Detail, s.Remedies = bare(err.Error()), repairRemedies(at)
+		return s
 	case err == nil && at.Kind() == journals.Folder:
 		s.State = stateOK
 	case err == nil:

@@ -330,12 +330,12 @@ func (h hookRun) projects() ([]*project.Project, error) {
 	defer func() { _ = root.Close() }()
 	var all []*project.Project
 	add := func(at string) {
-		proj, err := project.Find(root.FS(), at)
+		proj, err := project.Find(project.Files(root), at)
 		if err == nil && !slices.ContainsFunc(all, func(x *project.Project) bool { return x.Dir == proj.Dir && x.Name == proj.Name }) {
 			all = append(all, proj)
 		}
 	}
-	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	err = fs.WalkDir(project.Files(root), ".", func(name string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() && path.Ext(name) == ".kicad_pro" {
 			add(name)
 		}

@@ -62,8 +62,8 @@ it: fiducial do "check and fix docs". SPEC.md, DECISIONS.md and CHANGELOG.md are
 
 Exit codes: 0 done, 1 refused because of documents changed by hand, 2 could not run.
 
-JSON keys: project {name, dir, schematic, board}, docs, files [{file, state (make, remake, unchanged, keep, kept, changed,
-overwrite)}], written, refused [], exit_code.`,
+JSON keys: project {name, dir, schematic, board}, docs, files [{file, state (make, remake, mend, unchanged, keep, kept,
+changed, overwrite)}], written, refused [], exit_code.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Force && opts.Keep {
@@ -144,24 +144,25 @@ func planInit(ctx context.Context, r *kicadcli.Runner, t tree, opts docs.InitOpt
 		}
 		return nil, unread(ctx, r, err)
 	}
-	var board *pcb.Board
-	if t.proj.PCB != "" {
-		src, err := os.ReadFile(place{top: t.top}.abs(t.proj.PCB))
-		if err != nil {
-			return nil, cannot(err)
-		}
-		board = pcb.Read(path.Base(t.proj.PCB), src)
-	}
 	root, err := os.OpenRoot(t.top)
 	if err != nil {
 		return nil, cannot(err)
 	}
 	defer func() { _ = root.Close() }()
-	c, err := docs.ReadConfig(root.FS(), t.proj)
+	files := project.Files(root)
+	var board *pcb.Board
+	if t.proj.PCB != "" {
+		src, err := project.Read(files, t.proj.PCB, 0)
+		if err != nil {
+			return nil, cannot(err)
+		}
+		board = pcb.Read(path.Base(t.proj.PCB), src)
+	}
+	c, err := docs.ReadConfig(files, t.proj)
 	if err != nil {
 		return nil, cannot(err)
 	}
-	steps, err := docs.PlanInit(root.FS(), t.proj, c, docs.Generate(t.proj.Name, d, board), opts)
+	steps, err := docs.PlanInit(files, t.proj, c, docs.Generate(t.proj.Name, d, board), opts)
 	if _, ok := errors.AsType[*docs.ChangedError](err); err != nil && !ok {
 		return nil, cannot(err)
 	}
@@ -219,7 +220,7 @@ func replaceFile(root *os.Root, name string, data []byte) (err error) {
 func reportInit(u *ui.UI, proj *project.Project, steps []docs.Step, written int) {
 	words := map[docs.State]string{
 		docs.Make: "made", docs.Remake: "made anew", docs.Unchanged: "as it is made", docs.Keep: "yours, left alone",
-		docs.Kept: "changed by hand, kept", docs.Overwrite: "changed by hand, overwritten",
+		docs.Kept: "changed by hand, kept", docs.Overwrite: "changed by hand, overwritten", docs.Mend: "edited by a run, repaired",
 	}
 	for _, s := range steps {
 		u.Line("%-28s %s", s.File, words[s.State])

@@ -204,7 +204,7 @@ func (a *app) past(ctx context.Context, p place, all bool) (list []pastRun, trou
 		return nil, nil, context.Cause(ctx)
 	}
 	if err != nil {
-		trouble = append(trouble, fmt.Sprintf("the journal cannot be read, so runs that go on look like interrupted ones: %v", err))
+		trouble = append(trouble, fmt.Sprintf("the journal cannot be read, so runs that go on look like interrupted ones: %v%s", err, damageAdvice(err)))
 	}
 	left := sync.OnceValues(func() ([]workspace.Leftover, error) { return a.leftovers(ctx, p.top) })
 	for _, r := range byID {
@@ -238,7 +238,7 @@ func (a *app) enrich(ctx context.Context, p place, list []pastRun) (trouble []st
 		}
 		m, ok, err := readOutcome(ctx, j, r.ID, r.Journal.Records)
 		if err != nil {
-			r.Trouble = append(r.Trouble, err.Error())
+			r.Trouble = append(r.Trouble, err.Error()+damageAdvice(err))
 		}
 		if ok {
 			r.Meta = m
@@ -301,7 +301,7 @@ func (a *app) joinJournal(ctx context.Context, p place, all bool, byID map[strin
 			byID[info.Run] = r
 		}
 		if err != nil {
-			r.Trouble = append(r.Trouble, err.Error())
+			r.Trouble = append(r.Trouble, err.Error()+damageAdvice(err))
 			continue
 		}
 		r.Journal = &journalJSON{

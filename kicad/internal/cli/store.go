@@ -24,7 +24,7 @@ import (
 func newJournal(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Say where the records of runs are kept; export, import, fork and prune them",
+		Short: "Say where the records of runs are kept; export, import, fork, prune and repair them",
 		Long: `Every run is kept in a journal, record by record, as it happens: that is what resume goes on from and show --follow reads.
 Without a sub-command this says which journal is used here, whether it can be reached, and how many runs it holds.
 
@@ -37,10 +37,12 @@ The journal is a SQLite database in the repository, .fiducial/journal.db, unless
   file:///folder                  a folder with one file a run, lines of JSON; file:name is below the top of the
                                   repository. The folder must be on a local disk.
 
+A journal that is damaged is told, and what can be read of it stays in use; fiducial journal repair makes it whole again.
+
 Runs on a shared journal are told apart by the first commit of their repository, so that all clones see each other's runs.
 What stays with the working tree are its snapshot, its files, the transcript and the summary: a run goes on only there.
 
-JSON keys: journal, kind (SQLite, folder, PostgreSQL), shared, reachable, runs, ended, held.`,
+JSON keys: journal, kind (SQLite, folder, PostgreSQL), shared, reachable, runs, ended, held, damaged (how many runs).`,
 		Example: `  fiducial journal
   fiducial journal export last -o run.jsonl
   fiducial journal prune --older-than 90d --keep 50 --dry-run
@@ -48,7 +50,7 @@ JSON keys: journal, kind (SQLite, folder, PostgreSQL), shared, reachable, runs, 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.tellJournal(cmd.Context()) },
 	}
-	cmd.AddCommand(newJournalExport(a), newJournalImport(a), newJournalFork(a), newJournalPrune(a))
+	cmd.AddCommand(newJournalExport(a), newJournalImport(a), newJournalFork(a), newJournalPrune(a), newJournalRepair(a))
 	return cmd
 }
 
@@ -60,6 +62,7 @@ type journalState struct {
 	Runs      int    `json:"runs"`
 	Ended     int    `json:"ended"`
 	Held      int    `json:"held"`
+	Damaged   int    `json:"damaged"`
 }
 
 func (a *app) tellJournal(ctx context.Context) error {
@@ -79,10 +82,12 @@ func (a *app) tellJournal(ctx context.Context) error {
 				return cannot(err)
 			}
 			out.Runs++
-			if err == nil && info.Ended {
+			switch {
+			case err != nil:
+				out.Damaged++
+			case info.Ended:
 				out.Ended++
-			}
-			if err == nil && info.Held {
+			case info.Held:
 				out.Held++
 			}
 		}
@@ -97,6 +102,9 @@ func (a *app) tellJournal(ctx context.Context) error {
 		return u.Close()
 	}
 	u.Line("  %s, %d of them ended, %d going on now", count(out.Runs, "run"), out.Ended, out.Held)
+	if out.Damaged > 0 {
+		u.Warn("%s damaged; keep what can be read: fiducial journal repair", count(out.Damaged, "run"))
+	}
 	return u.Close()
 }
 
@@ -255,7 +263,8 @@ func (a *app) importRun(ctx context.Context, name string) error {
 	case errors.Is(err, journal.ErrFormat):
 		return cannot(err, "use the newer fiducial that wrote it")
 	case errors.Is(err, journal.ErrDamaged):
-		return cannot(fmt.Errorf("nothing was imported: %w", err), "export the run once more")
+		// It is the file's, and no damage of the journal.
+		return cannot(errors.New("nothing was imported: "+bare(err.Error())), "export the run once more")
 	case err != nil:
 		return journalFailure(err)
 	}

@@ -196,7 +196,7 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 		return sheets{bad: []string{err.Error()}}
 	}
 	defer func() { _ = root.Close() }()
-	design, err := sch.Load(root.FS(), t.proj.Root)
+	design, err := sch.Load(project.Files(root), t.proj.Root)
 	if errors.Is(err, sch.ErrNotSchematic) || errors.Is(err, fs.ErrNotExist) {
 		return sheets{} // kicad-cli says so itself
 	}
