@@ -12,13 +12,35 @@ import (
 	"sync"
 )
 
-// A fault is the computer's and not the design's: kicad-cli cannot be started, was killed, took too long, or wrote
-// nothing. What it says of a design then says nothing about it.
+// A fault is not what the design says: kicad-cli cannot be started, was killed, took too long, wrote nothing, or crashed
+// before it has answered once. What it says of a design then says nothing about it.
 
-// faults are the commands that do not work, with the reason.
+// faults are the commands that do not work, with the reason, and those that have answered.
 type faults struct {
-	mu    sync.Mutex
-	known map[string]*Error
+	mu       sync.Mutex
+	known    map[string]*Error
+	answered map[string]bool
+}
+
+// answers notes that a command came to its end by itself, whatever it said.
+func (f *faults) answers(command string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.answered == nil {
+		f.answered = map[string]bool{}
+	}
+	f.answered[command] = true
+}
+
+// crash tells whether a crash is a fault: one of a command that has answered before comes from what was changed since.
+func (f *faults) crash(command string, run Run) *Error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if run.Signal == "" || f.answered[command] {
+		return nil
+	}
+	return run.fail(Crashed, "it crashed by signal "+run.Signal+" before it checked anything, and again at the second try; open the design in KiCad, "+
+		"and if that crashes too, report it with the design at https://gitlab.com/kicad/code/kicad/-/issues", nil)
 }
 
 // note keeps a fault until the same command works again.
@@ -36,9 +58,10 @@ func (f *faults) note(command string, fault *Error) {
 }
 
 // Fault is why kicad-cli did not work the last time, when that was the computer's doing and not the design's: it cannot
-// be started, was killed, took longer than its limit, or left no output, each but the limit twice in a row. nil means
-// that it works. A verdict that such a run led to, and an edit that it kept from being checked, say nothing about the
-// design.
+// be started, was killed, took longer than its limit, or left no output, each but the limit twice in a row. So is a crash
+// of a command that this Runner has seen no answer of, whatever crashes it: then nobody changed the design in between,
+// and nothing is known of it. A crash after an answer is none. nil means that it works. A verdict that such a run led to,
+// and an edit that it kept from being checked, say nothing about the design.
 func (r *Runner) Fault() error {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()

@@ -46,7 +46,7 @@ func TestFault(t *testing.T) {
 		"no output":              {"echo the sky fell >&2; exit 0", kicadcli.NoReport, "left no output", true, 2},
 		"libraries missing":      {"exit 127", kicadcli.BadOutput, "unexpected exit code", true, 2},
 		"slow":                   {"sleep 60", kicadcli.Timeout, "no answer within", true, 1},
-		"crash":                  {"kill -SEGV $$", kicadcli.Crashed, "crashed by signal segmentation fault", false, 1},
+		"crash":                  {"kill -SEGV $$", kicadcli.Crashed, "crashed by signal segmentation fault", true, 2},
 		"design that won't load": {"exit 3", kicadcli.NotLoaded, "could not be loaded", false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,6 +97,48 @@ func TestFault_Passes(t *testing.T) {
 		if _, err := r.Probe(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch"))); err != nil || r.Fault() != nil {
 			t.Errorf("afterwards: %v, fault %v", err, r.Fault())
 		}
+	}
+}
+
+// A crash is a fault only of a kicad-cli that has not answered yet: after an answer it comes from what was edited.
+func TestFault_CrashAfterAnswer(t *testing.T) {
+	t.Parallel()
+	on := filepath.Join(t.TempDir(), "on")
+	cli, log := stub(t, `[ -e `+on+` ] && kill -SEGV $$`)
+	r := newRunner(t, kicadcli.Options{Path: cli})
+	dir := project(t, map[string]string{"p.kicad_sch": kicadtest.Divider("p").String()})
+	probe := func() kicadcli.Probe {
+		t.Helper()
+		p, err := r.Probe(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if p := probe(); !p.Loads {
+		t.Fatalf("at the start: %s", p.Summary())
+	}
+	if err := os.WriteFile(on, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p := probe(); !p.Crashed || r.Fault() != nil {
+		t.Errorf("crashed %v, fault %v", p.Crashed, r.Fault())
+	}
+	if runs, _ := os.ReadFile(log); strings.Count(string(runs), "x") != 2 {
+		t.Errorf("%d runs, want 2: a crash that the design is to blame for is tried once", strings.Count(string(runs), "x"))
+	}
+	// Of another command nothing was heard yet.
+	if _, err := r.ERC(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch"))); !kicadcli.IsKind(err, kicadcli.Crashed) {
+		t.Errorf("ERC: %v", err)
+	}
+	if err := r.Fault(); !kicadcli.IsKind(err, kicadcli.Crashed) || !strings.Contains(err.Error(), "open the design in KiCad") {
+		t.Errorf("fault %v", err)
+	}
+	if err := os.Remove(on); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ERC(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch"))); err != nil || r.Fault() != nil {
+		t.Errorf("afterwards: %v, fault %v", err, r.Fault())
 	}
 }
 

@@ -147,16 +147,26 @@ const maxOutput = 1 << 20
 // exec runs kicad-cli in a view and waits. The error is the end of the context, Timeout, or a failure to start. What the
 // computer is to blame for is tried once more, unless it took its whole time, and noted as a fault.
 func (r *Runner) exec(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
-	run, err := r.attempt(ctx, v, limit, args...)
-	fault := run.fault(err, outputOf(args))
+	run, fault, err := r.try(ctx, v, limit, args...)
 	if fault != nil && fault.Kind != Timeout && ctx.Err() == nil {
-		run, err = r.attempt(ctx, v, limit, args...)
-		fault = run.fault(err, outputOf(args))
+		run, fault, err = r.try(ctx, v, limit, args...)
 	}
 	if ctx.Err() == nil {
 		r.faults.note(commandOf(args), fault)
 	}
 	return run, err
+}
+
+// try is an attempt, and what of it is a fault.
+func (r *Runner) try(ctx context.Context, v *view, limit time.Duration, args ...string) (run Run, fault *Error, err error) {
+	run, err = r.attempt(ctx, v, limit, args...)
+	if fault = run.fault(err, outputOf(args)); fault == nil && err == nil {
+		fault = r.faults.crash(commandOf(args), run)
+	}
+	if fault == nil && err == nil && run.Signal == "" {
+		r.faults.answers(commandOf(args))
+	}
+	return run, fault, err
 }
 
 func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
