@@ -4,11 +4,8 @@ package tool
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -80,40 +77,22 @@ func (c *checker) decode(input json.RawMessage, v any) error {
 	}
 	var tree any
 	if err := json.Unmarshal(input, &tree); err != nil {
-		return c.refuse(err)
+		return c.refuse(decodeFault(err))
 	}
+	var f faults
+	f.twice(input)
 	if err := c.resolved.Validate(tree); err != nil {
-		return c.refuse(c.explain(tree, err))
+		if f.value(place{}, c.schema, tree, false); len(f.told) == 0 {
+			return c.refuse(plainWords(err))
+		}
+	}
+	if err := f.err(); err != nil {
+		return c.refuse(err)
 	}
 	if err := decodeStrict(input, v); err != nil {
-		return c.refuse(err)
+		return c.refuse(decodeFault(err))
 	}
 	return nil
-}
-
-// explain names every key that is missing or not known, where the schema names
-// only the first, so that a model can mend all of it at once.
-func (c *checker) explain(tree any, err error) error {
-	object, ok := tree.(map[string]any)
-	if !ok {
-		return err
-	}
-	var wrong []string
-	for _, key := range c.schema.Required {
-		if _, ok := object[key]; !ok {
-			wrong = append(wrong, fmt.Sprintf("%q is missing", key))
-		}
-	}
-	closed := c.schema.AdditionalProperties != nil && c.schema.AdditionalProperties.Not != nil && c.schema.PatternProperties == nil
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if c.schema.Properties[key] == nil && closed {
-			wrong = append(wrong, fmt.Sprintf("%q is not known", key))
-		}
-	}
-	if len(wrong) == 0 {
-		return err
-	}
-	return errors.New(strings.Join(wrong, ", "))
 }
 
 func (c *checker) refuse(err error) error {

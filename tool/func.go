@@ -4,12 +4,14 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -52,9 +54,9 @@ func WithTypeSchema[T any](s *jsonschema.Schema) Option {
 // New makes a tool of a function. In is a struct (or a map with string keys):
 // its JSON Schema is inferred, with the descriptions of `jsonschema:"..."` tags;
 // a field is optional when its json tag says omitempty or omitzero. The model's
-// input is decoded strictly: unknown and missing fields, wrong types and null
-// are answered to the model with what was wrong and what is expected, and fn is
-// not called.
+// input is decoded strictly: unknown and missing fields, keys given twice, wrong
+// types, and null for anything but a pointer or a field of any value are answered
+// to the model with all that was wrong and what is expected, and fn is not called.
 //
 // Out may be a string (the model reads it as it is), an [Output], or anything
 // that encodes as JSON. A string of more than 200 bytes becomes a summary and a
@@ -74,10 +76,12 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	}
 	schema := o.schema
 	if schema == nil {
-		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: withBytes(o.types)})
+		types := withBytes(o.types)
+		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: types})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: no schema for its input: %w", name, err)
 		}
+		plainLists(s, reflect.TypeFor[In](), types)
 		schema = s
 	}
 	check, err := newChecker(name, schema)
@@ -98,6 +102,38 @@ func withBytes(types map[reflect.Type]*jsonschema.Schema) map[reflect.Type]*json
 	}
 	maps.Copy(all, types)
 	return all
+}
+
+// plainLists takes back that null fits every slice, which package jsonschema
+// infers: null fits a pointer and nothing else, as in generated tools. Schemas of
+// own types are left as they are.
+func plainLists(s *jsonschema.Schema, t reflect.Type, own map[reflect.Type]*jsonschema.Schema) {
+	pointer := t.Kind() == reflect.Pointer
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s == nil || own[t] != nil {
+		return
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		if !pointer && slices.Equal(s.Types, []string{"null", "array"}) {
+			s.Type, s.Types = "array", nil
+		}
+		plainLists(s.Items, t.Elem(), own)
+	case reflect.Array:
+		plainLists(s.Items, t.Elem(), own)
+	case reflect.Map:
+		plainLists(s.AdditionalProperties, t.Elem(), own)
+	case reflect.Struct:
+		for _, field := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !field.Anonymous {
+				plainLists(s.Properties[cmp.Or(name, field.Name)], field.Type, own)
+			}
+		}
+	default:
+	}
 }
 
 // Must returns t and panics when err is not nil. It is for tools that are known
