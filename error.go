@@ -63,7 +63,8 @@ type Advice string
 
 // The pieces of advice.
 const (
-	AdviceRetry    Advice = "retry"             // the same may work later
+	AdviceRetry    Advice = "retry"             // the same may work later; after a cancel, with a context that has not ended
+	AdviceWait     Advice = "wait"              // another run or process holds it: wait for it or stop it, then the same works
 	AdviceOmitLast Advice = "omit last message" // the conversation is too large
 	AdviceStop     Advice = "stop"              // it will not work like this
 )
@@ -106,10 +107,26 @@ func (e *Error) Advice() Advice {
 	switch e.Kind {
 	case KindContextWindow:
 		return AdviceOmitLast
-	case KindGeneration, KindCancelled, KindBusy:
+	case KindCancelled:
 		return AdviceRetry
+	case KindGeneration:
+		// What no client of a model has classified may have passed.
+		if cause, ok := errors.AsType[*llm.Error](e.Err); ok && !cause.Retryable() {
+			return AdviceStop
+		}
+		return AdviceRetry
+	case KindBusy:
+		if errors.Is(e.Err, machine.ErrBusy) { // something has to be stored first, and the error says what
+			return AdviceStop
+		}
+		return AdviceWait
+	case KindJournal:
+		if errors.Is(e.Err, journal.ErrHeld) {
+			return AdviceWait
+		}
+		return AdviceStop
 	case KindConfig, KindStale, KindNothing, KindPrefix, KindAborted, KindInterceptor, KindHistory,
-		KindState, KindJournal, KindFenced, KindCheckpoint, KindNotice:
+		KindState, KindFenced, KindCheckpoint, KindNotice:
 		return AdviceStop
 	}
 	return AdviceStop

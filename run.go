@@ -20,7 +20,17 @@ type run struct {
 	op     string
 	bench  bench // where calls are run
 	pauses int   // replies in a row that ended with llm.StopPause
+	input  input // what became of the messages of Run
 }
+
+// input says what became of the messages that a run was given.
+type input uint8
+
+const (
+	inputOut    input = iota // they are not in the history
+	inputIn                  // they are
+	inputUnsure              // they may have been stored
+)
 
 // maxPauses is how often in a row a provider is sent the same conversation again
 // because it asks for that; then the run ends with what there is.
@@ -41,6 +51,15 @@ var (
 // Without a message it starts on the history as it stands. A run that was paused
 // before is given up.
 //
+// The end of ctx stops a run where it is: a reply that is being written is given up,
+// and calls that do not return within the grace count as "outcome unknown". Resume,
+// with another context, goes on from there. A program that is about to end, and wants
+// neither, uses [Locked.Pause]: it waits for the calls that have started.
+//
+// The messages are history when the outcome says that anything was done. When they
+// could not be added, because ctx had ended before or the journal failed, the error
+// says so: give them again then.
+//
 // err is non-nil only when the outcome's reason is Cancelled,
 // ContextWindowExceeded or Failed, and then it is an [*Error]. The outcome is
 // valid in any case, and the history can be read and sent.
@@ -49,9 +68,10 @@ func (l *Locked) Run(ctx context.Context, in ...llm.Message) (Outcome, error) {
 }
 
 // Resume goes on with what is pending: after a pause, a yield, a raised limit, a
-// failure, or in a new process. It adds no user message. When the run has
-// finished, and no message was sent to it since, it returns its outcome again and
-// does nothing; when it was cancelled in its calls, it returns that error again.
+// failure, a cancel, or in a new process. It adds no user message. After a cancel
+// every call has its result, if only "outcome unknown", and the model is asked what to
+// do about them. When the run has finished, and no message was sent to it since, it
+// returns its outcome again and does nothing.
 func (l *Locked) Resume(ctx context.Context) (Outcome, error) {
 	return l.drive(ctx, "resume", nil, nil)
 }
@@ -96,7 +116,7 @@ func (l *Locked) Checkpoint(ctx context.Context) error {
 }
 
 // Stream is Run that yields the events. Leaving the loop cancels the run and
-// waits for it. The error is that of Run and comes last.
+// waits for it; Resume goes on. The error is that of Run and comes last.
 func (l *Locked) Stream(ctx context.Context, in ...llm.Message) iter.Seq2[Event, error] {
 	return l.stream(ctx, "run", in)
 }
@@ -145,7 +165,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 	}()
 	r := &run{core: c, op: op}
 	e := r.do(ctx, in)
-	e.err = cancelledBy(ctx, op, e.err)
+	e.err = r.lostInput(cancelledBy(ctx, op, e.err), len(in))
 	if errors.Is(e.err, ErrCancelled) {
 		e.out.Reason = Cancelled
 	}
@@ -261,10 +281,35 @@ func (r *run) begin(ctx context.Context, in []llm.Message) *exit {
 			return r.fail(err)
 		}
 	}
+	r.input = inputIn
 	if err := r.save(ctx); err != nil { // S-84, point 1
+		if r.store.j != nil && r.store.lease == nil {
+			r.input = inputUnsure
+		}
 		return r.fail(err)
 	}
 	return r.start()
+}
+
+// lostInput has an error say that the messages of Run have to be given again.
+func (r *run) lostInput(err error, given int) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || given == 0 || r.input == inputIn {
+		return err
+	}
+	say := "the message is not in the history; give it to Run again"
+	switch {
+	case r.input == inputUnsure:
+		say = "whether the message was stored is not known; call Open and look at History before you give it again"
+	case e.Kind != KindCancelled && e.Kind != KindJournal && e.Kind != KindFenced:
+		return err // it was refused
+	}
+	told := *e
+	if told.Detail != "" {
+		say = told.Detail + "; " + say
+	}
+	told.Detail = say
+	return &told
 }
 
 func (r *run) start() *exit {
@@ -291,9 +336,9 @@ func (r *run) takeUp(ctx context.Context) *exit {
 		if err := step(r.core, r.op, machine.Resume{}); err != nil {
 			return r.fail(err)
 		}
-	case machine.PhaseReady, machine.PhaseFailed:
+	case machine.PhaseReady, machine.PhaseFailed, machine.PhaseCancelled: // after a cancel every call has its result (S-20, S-108)
 		return r.start()
-	case machine.PhaseGenerating, machine.PhaseTools, machine.PhaseFinished, machine.PhaseCancelled:
+	case machine.PhaseGenerating, machine.PhaseTools, machine.PhaseFinished:
 	}
 	return nil
 }

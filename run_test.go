@@ -167,12 +167,17 @@ func TestE4_FailuresAreTyped(t *testing.T) {
 		err    error
 		advice fiducial.Advice
 	}{
-		{llm.ClassAuth, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceRetry},
+		{llm.ClassAuth, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceStop},
 		{llm.ClassContextOverflow, fiducial.ContextWindowExceeded, fiducial.ErrContextWindow, fiducial.AdviceOmitLast},
-		{llm.ClassContentFilter, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceRetry},
+		{llm.ClassContentFilter, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceStop},
+		{llm.ClassQuota, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceStop},
+		{llm.ClassNotFound, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceStop},
+		{llm.ClassInvalidRequest, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceStop},
+		{llm.ClassServer, fiducial.Failed, fiducial.ErrGeneration, fiducial.AdviceRetry},
 	} {
 		cause := &llm.Error{Class: c.class, Op: "test"}
-		l, out, err := fiducial.New(llmtest.NewScript(llmtest.Fail(cause), llmtest.Say("better"))).Run(t.Context(), llm.UserText("go"))
+		l, out, err := fiducial.New(llmtest.NewScript(llmtest.Fail(cause), llmtest.Say("better")),
+			fiducial.WithRetry(fiducial.RetryPolicy{Attempts: 1})).Run(t.Context(), llm.UserText("go"))
 		wantReason(t, out, err, c.reason)
 		wantErr(t, err, c.err)
 		wantErr(t, err, cause)

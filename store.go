@@ -257,7 +257,9 @@ func (c *core) open(ctx context.Context, op string) error {
 		return err
 	}
 	if err := c.takeUp(ctx, op); err != nil {
-		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
+		if e := s.close(context.WithoutCancel(ctx)); e != nil {
+			err = errors.Join(err, e)
+		}
 		if !s.again {
 			s.pending = pending
 		}
