@@ -156,7 +156,7 @@ func TestE86_ToolChangesWhileLocked(t *testing.T) {
 	l := mustLock(t, eng)
 	wantErr(t, l.Server().Register(sumTool()), tool.ErrLocked)
 	wantErr(t, l.Server().Unregister("look"), tool.ErrLocked)
-	wantErr(t, l.Server().SetOutputLimit(1, nil, nil), tool.ErrLocked)
+	wantErr(t, l.Server().SetOutputLimit(tool.DefaultOutputLimit, nil, nil), nil) // not advertised
 	other := tool.Must(tool.New("look", "Other words.", func(context.Context, noArgs) (string, error) { return "", nil }))
 	wantErr(t, l.Server().Replace(other), tool.ErrLocked)
 	if err := l.Server().Replace(q.tool("look")); err != nil {

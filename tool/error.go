@@ -63,6 +63,9 @@ func resultOf(ctx context.Context, call Call, out Output, err error) Result {
 		return r
 	}
 	r.Status, r.Summary = llm.StatusError, err.Error()
+	if r.Summary == "" {
+		r.Summary = "the tool failed without a message"
+	}
 	if _, ok := errors.AsType[*unknownError](err); ok {
 		r.Status = llm.StatusUnknown
 		return r

@@ -19,7 +19,7 @@ import (
 type Server struct {
 	mu     sync.RWMutex
 	tools  map[string]*entry
-	limit  int
+	limit  *int // nil is the default
 	limits map[string]int
 	onCut  func(Cut)
 	locked int
@@ -41,7 +41,7 @@ var (
 
 // A ServerError says which change of a server was refused, and why.
 type ServerError struct {
-	Op   string // register, unregister, replace, limit
+	Op   string // register, unregister, replace
 	Tool string
 	Err  error // [ErrDuplicate], [ErrNoTool], [ErrLocked]
 }
@@ -131,16 +131,20 @@ func (s *Server) Lock() (unlock func()) {
 	})
 }
 
-// SetOutputLimit sets the most bytes of content that a model is shown of a
-// result; 0 means no limit. perTool overrides it, in either direction (E-113).
-// onCut, when not nil, hears of every cut; it may be called concurrently.
+// SetOutputLimit sets the most bytes that a model is shown of the content of a
+// result, and of its summary, instead of [DefaultOutputLimit]; what is cut ends with
+// a note that says how much is left out. 0 or less means no limit. perTool overrides
+// it, in either direction (E-113), and [Traits.OutputLimit]; there, too, less than
+// nothing means no limit. A summary of up to 4096 bytes, as good ones are, is never
+// cut (E-112); the text of an error is a summary. onCut, when not nil, hears of every
+// cut; it may be called concurrently.
+//
+// The limits are no part of what is advertised, and may be set at any time; calls
+// that run keep the old ones. The error is always nil.
 func (s *Server) SetOutputLimit(limit int, perTool map[string]int, onCut func(Cut)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.locked > 0 {
-		return &ServerError{"limit", "output", ErrLocked}
-	}
-	s.limit, s.limits, s.onCut = limit, maps.Clone(perTool), onCut
+	s.limit, s.limits, s.onCut = &limit, maps.Clone(perTool), onCut
 	return nil
 }
 
@@ -179,23 +183,19 @@ func (s *Server) Execute(ctx context.Context, call Call) Result {
 func (s *Server) ExecuteCut(ctx context.Context, call Call) (Result, Cut) {
 	s.mu.RLock()
 	e := s.tools[call.Name]
-	limit, own := s.limit, s.limits[call.Name]
+	limit, own := DefaultOutputLimit, s.limits[call.Name]
+	if s.limit != nil {
+		limit = *s.limit
+	}
 	onCut := s.onCut
 	s.mu.RUnlock()
 	if e == nil {
-		return resultOf(ctx, call, Output{}, s.unknown(call.Name)), Cut{}
+		return resultOf(ctx, call, Output{}, s.unknown(call.Name)), Cut{} // E-121: not subject to limits
 	}
-	limit = cmp.Or(own, e.traits.OutputLimit, limit)
 	out, err := runLimited(ctx, e, call)
 	r := resultOf(ctx, call, out, err)
-	before := len(r.Content)
-	content, isCut := limitContent(r.Content, limit)
-	r.Content = content
-	if !isCut {
-		return r, Cut{}
-	}
-	cut := Cut{Tool: call.Name, Before: before, After: len(content), Limit: limit}
-	if onCut != nil {
+	cut, isCut := limitResult(&r, cmp.Or(own, e.traits.OutputLimit, limit))
+	if isCut && onCut != nil {
 		onCut(cut)
 	}
 	return r, cut
@@ -244,8 +244,8 @@ func runLimited(ctx context.Context, e *entry, call Call) (Output, error) {
 	}
 }
 
-// runSafe turns a panic of the tool into an error (S-100, E-110). The stack goes
-// to the program, not to the model.
+// runSafe turns a panic of the tool, or of its error's own words, into an error
+// (S-100, E-110). The stack goes to the program, not to the model.
 func runSafe(ctx context.Context, t Tool, call Call) (out Output, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -253,7 +253,11 @@ func runSafe(ctx context.Context, t Tool, call Call) (out Output, err error) {
 			err = &Error{Kind: Internal, Message: fmt.Sprintf("the tool panicked: %v", p), Err: &PanicError{Value: p, Stack: debug.Stack()}}
 		}
 	}()
-	return t.Run(ctx, call)
+	out, err = t.Run(ctx, call)
+	if err != nil {
+		_ = err.Error() // a nil *Error in an error panics here
+	}
+	return out, err
 }
 
 // A PanicError is the cause of a result that a panic made.

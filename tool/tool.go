@@ -51,7 +51,7 @@ type Traits struct {
 	TimeLimit time.Duration
 
 	// OutputLimit is the most bytes of content that the model is shown, instead of
-	// the server's own limit. Zero means the server's.
+	// the server's own limit. Zero means the server's, less than zero no limit.
 	OutputLimit int
 }
 
@@ -80,8 +80,8 @@ type Call struct {
 func (c Call) Key() string { return fmt.Sprintf("%s/%d/%d", c.Run, c.Op, c.Ordinal) }
 
 // Output is what a tool gives back. The model reads Summary and, on the next
-// line, Content. Content may be cut to a limit and dropped from later requests;
-// Summary stays whole.
+// line, Content. Content may be cut to a limit (see [Server.SetOutputLimit]) and
+// dropped from later requests; Summary stays, whole when it has up to 4096 bytes.
 type Output struct {
 	Summary string
 	Content string

@@ -180,6 +180,8 @@ func TestE107_Errors(t *testing.T) {
 		body   string
 	}{
 		{errors.New("plain"), llm.StatusError, "plain"},
+		{errors.New(""), llm.StatusError, "the tool failed without a message"},
+		{fmt.Errorf("%w", errors.New("")), llm.StatusError, "the tool failed without a message"},
 		{tool.Errorf(tool.Failed, "no %s: %w", "luck", errors.ErrUnsupported), llm.StatusError, "no luck: unsupported operation"},
 		{&tool.Error{Kind: tool.Internal, Output: part}, llm.StatusError, "internal"},
 		{&tool.Error{Kind: tool.Cancelled, Message: "stopped", Output: part}, llm.StatusCancelled, "stopped\nhalf\nmore"},
@@ -190,6 +192,13 @@ func TestE107_Errors(t *testing.T) {
 		if r.Status != c.status || r.Body() != c.body || r.CallID != "1" || r.Name != "x" || !r.IsError() {
 			t.Errorf("%v: %+v", c.err, r)
 		}
+	}
+	s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (string, error) {
+		var none *tool.Error
+		return "", none // a mistake that is easily made
+	})))
+	if r := s.Execute(t.Context(), call("x", "{}")); r.Status != llm.StatusError || !strings.HasPrefix(r.Summary, "the tool panicked: ") {
+		t.Errorf("got %+v", r)
 	}
 	if !errors.Is(tool.Errorf(tool.Failed, "x: %w", errors.ErrUnsupported), errors.ErrUnsupported) {
 		t.Error("the cause is lost")
@@ -354,6 +363,76 @@ func TestE112_OutputLimits(t *testing.T) {
 		}
 		if len(cuts) != 1 || cuts[0].Before != len(c.content) || cuts[0].After != len(r.Content) || cuts[0].Tool != "x" {
 			t.Errorf("cuts %+v", cuts)
+		}
+	}
+}
+
+// Without a limit of one's own there is the default, for the content, for the text
+// of an error, and for what calls itself a summary; images are not counted.
+func TestDefaultOutputLimit(t *testing.T) {
+	const limit = tool.DefaultOutputLimit
+	large := strings.Repeat("é", 2<<20)
+	for name, run := range map[string]func() (tool.Output, error){
+		"content": func() (tool.Output, error) { return tool.Output{Summary: "s", Content: large}, nil },
+		"summary": func() (tool.Output, error) { return tool.Output{Summary: large}, nil },
+		"both":    func() (tool.Output, error) { return tool.Output{Summary: large, Content: large}, nil },
+		"error":   func() (tool.Output, error) { return tool.Output{}, errors.New(large) },
+		"panic":   func() (tool.Output, error) { panic(large) },
+		"interrupted": func() (tool.Output, error) {
+			return tool.Output{}, &tool.Error{Kind: tool.Interrupted, Message: large, Output: tool.Output{Content: large}}
+		},
+	} {
+		s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (tool.Output, error) { return run() })))
+		r, cut := s.ExecuteCut(t.Context(), call("x", "{}"))
+		for _, text := range []string{r.Summary, r.Content} {
+			if len(text) > limit || len(text) > 1 && len(text) < limit-200 || !utf8.ValidString(text) {
+				t.Errorf("%s: %d bytes", name, len(text))
+			}
+			if len(text) > 1 && !strings.HasSuffix(text, "ask for less, or for a part]") {
+				t.Errorf("%s: ends with %q", name, text[len(text)-80:])
+			}
+		}
+		if cut.Tool != "x" || cut.Limit != limit || cut.Before < len(large) || cut.After < limit-200 || cut.After > 2*limit {
+			t.Errorf("%s: %v", name, cut)
+		}
+		if err := s.SetOutputLimit(0, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if r, cut := s.ExecuteCut(t.Context(), call("x", "{}")); len(r.Summary)+len(r.Content) < len(large) || cut != (tool.Cut{}) {
+			t.Errorf("%s: %d bytes without a limit", name, len(r.Summary)+len(r.Content))
+		}
+	}
+	exact := strings.Repeat("a", limit)
+	s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (tool.Output, error) {
+		return tool.Output{Content: exact, Images: []llm.Image{{Media: "image/png", Data: make([]byte, 2*limit)}}}, nil
+	})))
+	if r, cut := s.ExecuteCut(t.Context(), call("x", "{}")); r.Content != exact || len(r.Images) != 1 || cut != (tool.Cut{}) {
+		t.Errorf("exactly the limit: %v", cut)
+	}
+}
+
+// A limit that is smaller than a good summary leaves it whole; a longer one is held
+// to the larger of both. Less than nothing is no limit for one tool.
+func TestE112_Summaries(t *testing.T) {
+	text := func(n int) string { return strings.Repeat("s", n) }
+	for _, c := range []struct {
+		limit, own, per, n int
+		whole              bool
+	}{
+		{1001, 0, 0, 4096, true}, {1001, 0, 0, 4097, false}, {1001, 0, 0, 200_000, false}, {5000, 0, 0, 5000, true}, {5000, 0, 0, 5001, false},
+		{1001, -1, 0, 200_000, true}, {1001, 0, -1, 200_000, true}, {1001, 10_000, 0, 9000, true}, {-1, 0, 0, 200_000, true},
+	} {
+		s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (tool.Output, error) {
+			return tool.Output{}, errors.New(text(c.n))
+		}, tool.WithTraits(tool.Traits{OutputLimit: c.own}))))
+		unlock := s.Lock() // limits are no part of what is advertised
+		if err := s.SetOutputLimit(c.limit, map[string]int{"x": c.per}, nil); err != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		r := s.Execute(t.Context(), call("x", "{}"))
+		if whole := r.Summary == text(c.n); whole != c.whole || len(r.Summary) > max(c.n, c.limit) {
+			t.Errorf("%+v: %d bytes", c, len(r.Summary))
 		}
 	}
 }
