@@ -15,6 +15,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
 )
 
@@ -150,7 +151,8 @@ func writeRecording(file string, rec Recording) error {
 
 // A Replayer is a transport that answers from the files of a folder, in order and
 // byte for byte. A request that differs from the recorded one, or is one too many,
-// is an error that says so.
+// is an [*llm.Error] of class [llm.ClassInvalidRequest] that says so: adapters keep
+// the class, and an engine does not try again.
 type Replayer struct {
 	mask wire.Mask
 
@@ -191,21 +193,21 @@ func (r *Replayer) RoundTrip(req *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.left) == 0 {
-		return nil, fmt.Errorf("llmtest: request %d, and %d were recorded", r.total+1, r.total)
+		return nil, mismatch("request %d, and %d were recorded", r.total+1, r.total)
 	}
 	data, err := os.ReadFile(r.left[0])
 	if err != nil {
-		return nil, err
+		return nil, mismatch("%v", err)
 	}
 	var rec Recording
 	if err := json.Unmarshal(data, &rec); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.left[0], err)
+		return nil, mismatch("%s: %v", r.left[0], err)
 	}
 	if req.Method != rec.Method || r.mask.Text(req.URL.Path) != rec.URL {
-		return nil, fmt.Errorf("llmtest: %s %s, and %s %s was recorded in %s", req.Method, req.URL.Path, rec.Method, rec.URL, r.left[0])
+		return nil, mismatch("%s %s, and %s %s was recorded in %s", req.Method, req.URL.Path, rec.Method, rec.URL, r.left[0])
 	}
 	if got, want := r.mask.Text(string(body)), string(rec.Request.Bytes()); got != want {
-		return nil, fmt.Errorf("llmtest: the body differs from %s: %s", r.left[0], firstDifference(want, got))
+		return nil, mismatch("the body differs from %s: %s", r.left[0], firstDifference(want, got))
 	}
 	r.left = r.left[1:]
 	return &http.Response{
@@ -213,6 +215,11 @@ func (r *Replayer) RoundTrip(req *http.Request) (*http.Response, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: rec.Header.Clone(),
 		Body: io.NopCloser(strings.NewReader(string(rec.Response.Bytes()))), ContentLength: -1, Request: req,
 	}, nil
+}
+
+// mismatch is an error that no engine sends again: the next try would differ, too.
+func mismatch(format string, args ...any) error {
+	return &llm.Error{Class: llm.ClassInvalidRequest, Op: "llmtest: replay", Message: fmt.Sprintf(format, args...)}
 }
 
 func firstDifference(want, got string) string {

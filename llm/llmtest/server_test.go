@@ -225,14 +225,14 @@ func TestRecord(t *testing.T) {
 	if got, want := ask(replay), strings.ReplaceAll(first, "secret-key-1", "[masked]"); got != want || again.Left() != 0 {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if _, err := try(t, replay, srv.URL); err == nil || !strings.Contains(err.Error(), "request 2, and 1 were recorded") {
+	if _, err := try(t, replay, srv.URL); llm.ClassOf(err) != llm.ClassInvalidRequest || !strings.Contains(err.Error(), "request 2, and 1 were recorded") {
 		t.Errorf("one too many: %v", err)
 	}
 	other, err := NewReplayer(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := try(t, &http.Client{Transport: other}, srv.URL); err == nil || !strings.Contains(err.Error(), "body differs") {
+	if _, err := try(t, &http.Client{Transport: other}, srv.URL); llm.ClassOf(err) != llm.ClassInvalidRequest || !strings.Contains(err.Error(), "body differs") {
 		t.Errorf("another body: %v", err)
 	}
 }

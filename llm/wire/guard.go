@@ -131,8 +131,8 @@ func (g *Guard) fire() {
 
 // Failure is what an error of the transport or of reading the body means: the
 // end of the caller's ctx (its cause, so that a cancel stays a cancel; E-190), a
-// limit of the guard, a body that ended where it must not, or a broken
-// connection. The ctx is the one that was given to [Watch]. Text of err goes
+// limit of the guard, an [*llm.Error] of the transport's own, whose class is kept,
+// a body that ended where it must not, or a broken connection. The ctx is the one that was given to [Watch]. Text of err goes
 // through mask; err itself, which may hold a URL with a key, is not wrapped
 // unless it is the end of a context or of the input.
 func (g *Guard) Failure(ctx context.Context, op string, err error, mask Mask) error {
@@ -145,6 +145,11 @@ func (g *Guard) Failure(ctx context.Context, op string, err error, mask Mask) er
 	if fired != nil {
 		out := *fired
 		out.Op = op
+		return &out
+	}
+	if own, ok := errors.AsType[*llm.Error](err); ok { // a transport that knows better, as that of a test
+		out := *own
+		out.Op, out.Message, out.Err = op, mask.Text(own.Message), nil
 		return &out
 	}
 	out := &llm.Error{Class: llm.ClassTransport, Op: op, Message: mask.Text(err.Error())}

@@ -66,6 +66,13 @@ func TestGuardFailure(t *testing.T) {
 	if llm.ClassOf(err) != llm.ClassTransport || strings.Contains(err.Error(), "AIzaSecret") {
 		t.Errorf("got %v, want a transport error without the key", err)
 	}
+	own := &url.Error{Op: "Post", URL: "https://x?key=secret-key-1", Err: &llm.Error{
+		Class: llm.ClassInvalidRequest, Op: "replay", Message: "differs from secret-key-1", Err: errors.New("secret-key-1"),
+	}}
+	err = g.Failure(t.Context(), "op", own, NewMask("secret-key-1"))
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Class != llm.ClassInvalidRequest || err.Error() != "op: invalid_request: differs from [masked]" {
+		t.Errorf("a class of the transport's own: %v", err)
+	}
 	if err := g.Failure(t.Context(), "op", io.ErrUnexpectedEOF, Mask{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, want the cause kept", err)
 	}
