@@ -1,3 +1,5 @@
+//go:build unix
+
 // SPDX-License-Identifier: Apache-2.0
 
 package acceptance
@@ -8,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
-	"github.com/fiducial-dev/fiducial/journal/sqlite"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/tool"
@@ -69,13 +69,6 @@ func (p *points) pass(name string) {
 	fmt.Fprint(os.Stderr, name)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // until it takes effect
-}
-
-func openStore(ctx context.Context, kind, folder string) (journal.Journal, error) {
-	if kind == "file" {
-		return journal.OpenFolder(folder, journal.FolderOptions{})
-	}
-	return sqlite.Open(ctx, filepath.Join(folder, "journal.db"), sqlite.Options{})
 }
 
 func childMain(text string) int {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
+	"github.com/fiducial-dev/fiducial/journal/sqlite"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
 	"github.com/fiducial-dev/fiducial/provider/anthropic"
@@ -27,6 +28,14 @@ const (
 )
 
 var errDead = errors.New("this process is dead")
+
+// openStore opens a store of one kind in a folder of its own.
+func openStore(ctx context.Context, kind, folder string) (journal.Journal, error) {
+	if kind == "file" {
+		return journal.OpenFolder(folder, journal.FolderOptions{})
+	}
+	return sqlite.Open(ctx, filepath.Join(folder, "journal.db"), sqlite.Options{})
+}
 
 // A process is one engine over one opening of the store. A dead one can neither
 // store, nor ask the model, nor run a tool, whatever its goroutines still do.
