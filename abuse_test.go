@@ -18,6 +18,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/tool"
 )
 
@@ -30,6 +31,18 @@ func TestNilOptions(t *testing.T) {
 		"WithTools":       fiducial.WithTools(nil),
 		"WithInterceptor": fiducial.WithInterceptor(nil),
 		"WithObserver":    fiducial.WithObserver(nil),
+		"WithServer":      fiducial.WithServer(nil),
+		"WithExecutor":    fiducial.WithExecutor(nil),
+		"WithCheckpoint":  fiducial.WithCheckpoint(nil),
+		"WithNotice":      fiducial.WithNotice(nil),
+		"WithMask":        fiducial.WithMask(nil),
+		"WithJournal":     fiducial.WithJournal(nil, "r"),
+
+		// A nil pointer or function in an interface is no better.
+		"WithEvents was":      fiducial.WithEvents(fiducial.EventFunc(nil)),
+		"WithMask was":        fiducial.WithMask((*mask.Masker)(nil)),
+		"WithJournal was":     fiducial.WithJournal((*journal.Memory)(nil), "r"),
+		"WithInterceptor was": fiducial.WithInterceptor((*hooks)(nil)),
 	} {
 		l, err := fiducial.New(model(), opt).Lock()
 		if l != nil || !errors.Is(err, fiducial.ErrConfig) || !strings.Contains(err.Error(), name) {
@@ -37,9 +50,7 @@ func TestNilOptions(t *testing.T) {
 		}
 	}
 	for name, opt := range map[string]fiducial.Option{
-		"option": nil, "server": fiducial.WithServer(nil), "executor": fiducial.WithExecutor(nil), "events": fiducial.WithEvents(nil),
-		"checkpoint": fiducial.WithCheckpoint(nil), "notice": fiducial.WithNotice(nil), "mask": fiducial.WithMask(nil),
-		"journal": fiducial.WithJournal(nil, ""), "history": fiducial.WithHistory(), "labels": fiducial.WithLabels(nil),
+		"option": nil, "events": fiducial.WithEvents(nil), "history": fiducial.WithHistory(), "labels": fiducial.WithLabels(nil),
 	} {
 		_, out, err := fiducial.New(model(), opt).Run(t.Context(), llm.UserText("go"))
 		if err != nil || out.Reason != fiducial.Finished {
@@ -297,7 +308,8 @@ func TestHugeAndOddOutputs(t *testing.T) {
 	} {
 		p := &probe{do: func(context.Context, tool.Call) (tool.Output, error) { return out, nil }}
 		model := llmtest.NewScript(llmtest.Call("look", ""), llmtest.Say("x"))
-		l, o, err := fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithJournal(journal.NewMemory(), "r")).Run(t.Context(), llm.UserText("go"))
+		l, o, err := fiducial.New(model, fiducial.WithTools(p.tool("look", tool.WithTraits(tool.Traits{OutputLimit: -1}))),
+			fiducial.WithJournal(journal.NewMemory(), "r")).Run(t.Context(), llm.UserText("go"))
 		if err != nil || o.Reason != fiducial.Finished {
 			t.Errorf("%s: %v, %v", name, o.Reason, err)
 			continue

@@ -120,10 +120,10 @@ func (b *batch) end(ctx context.Context, e *exit) *exit {
 // alone, else all up to the next exclusive one.
 func (b *batch) group(next int) int {
 	to := next + 1
-	if b.cfg.sequential || b.traits(next).Exclusive {
+	if b.traits(next).Exclusive {
 		return to
 	}
-	for to < b.n && !b.traits(to).Exclusive {
+	for to < min(b.n, next+b.cfg.parallel) && !b.traits(to).Exclusive {
 		to++
 	}
 	return to

@@ -12,12 +12,14 @@ type counts struct {
 	turns, requests, batches int // of the run
 	lifetime                 int // replies since the engine, or its journal, began
 	usage                    llm.Usage
+	guessed                  int64 // tokens of replies whose provider did not state them
 	stop                     llm.StopReason
 }
 
 func (c *counts) newRun() { *c = counts{lifetime: c.lifetime} }
 
-func (c *counts) reply(m llm.Message, u llm.Usage) {
+func (c *counts) reply(m llm.Message, u llm.Usage, guess int64) {
+	c.guessed += guess
 	c.turns++
 	c.lifetime++
 	c.requests++
@@ -33,7 +35,7 @@ func (c *counts) broken(u llm.Usage) {
 	c.usage = c.usage.Plus(u)
 }
 
-func (c *counts) tokens() int64 { return c.usage.Input.Plus(c.usage.Output).Value() }
+func (c *counts) tokens() int64 { return c.usage.Input.Plus(c.usage.Output).Value() + c.guessed }
 
 func (c *core) outcome(reason Reason) Outcome {
 	n := &c.counts

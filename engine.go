@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -41,6 +42,8 @@ type core struct {
 	running bool
 	view    []llm.Message // the history as others see it during a run
 
+	warned warned
+
 	turnsBefore int // the total when the run began, for others to see
 
 	cfg    config
@@ -68,11 +71,14 @@ type core struct {
 	stream      EventSink // of Stream, beside cfg.sink
 }
 
+// warned says what a run has been warned of, once.
+type warned struct{ tokens, pruning bool }
+
 // New puts an engine together. Mistakes in the options show at [Engine.Lock].
 // The client is used by one request at a time.
 func New(client llm.Client, opts ...Option) *Engine {
 	c := &core{client: client}
-	c.cfg.loop = 3
+	c.cfg.loop, c.cfg.fruitless, c.cfg.parallel = 3, DefaultFailureGuard, DefaultParallel
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&c.cfg)
@@ -180,11 +186,13 @@ func (l *Locked) Unlock() (*Engine, error) {
 func (c *core) configure(op string) error {
 	cfg := &c.cfg
 	switch {
-	case c.client == nil:
+	case isNil(c.client):
 		return fail(KindConfig, op, nil, "New was given no client")
-	case slices.Contains(cfg.tools, nil):
+	case len(cfg.wrong) > 0:
+		return fail(KindConfig, op, nil, "%s", strings.Join(cfg.wrong, "; "))
+	case slices.ContainsFunc(cfg.tools, func(t tool.Tool) bool { return isNil(t) }):
 		return fail(KindConfig, op, nil, "WithTools was given a nil tool")
-	case slices.Contains(cfg.interceptors, nil):
+	case slices.ContainsFunc(cfg.interceptors, func(i Interceptor) bool { return isNil(i) }):
 		return fail(KindConfig, op, nil, "WithInterceptor was given a nil interceptor")
 	case slices.ContainsFunc(cfg.observers, func(f func(llm.Message) error) bool { return f == nil }):
 		return fail(KindConfig, op, nil, "WithObserver was given a nil function")
@@ -346,10 +354,18 @@ func (e *Engine) SetTurnLimit(n int) error {
 		return err
 	}
 	defer done()
-	c.cfg.turns = &n
-	if n < 0 {
-		c.cfg.turns = nil
+	c.cfg.setTurns(n)
+	return nil
+}
+
+// SetTokenBudget changes the budget of WithTokenBudget; a negative n means none.
+func (e *Engine) SetTokenBudget(n int64) error {
+	c, done, err := e.use("set token budget")
+	if err != nil {
+		return err
 	}
+	defer done()
+	c.cfg.setTokens(n)
 	return nil
 }
 

@@ -82,6 +82,21 @@ func (m *meter) measured(asked []llm.Message, u llm.Usage) {
 	m.record(len(asked), u.Input.Value())
 }
 
+// guess is what u does not state of the tokens of a reply to the messages asked. It
+// depends on nothing else, so that another process comes to the same.
+func (m *meter) guess(asked []llm.Message, reply llm.Message, u llm.Usage) (tokens int64) {
+	if !u.Input.Known() {
+		m.mu.Lock()
+		m.growLocked(asked)
+		tokens += m.bytes[len(asked)] / bytesPerToken
+		m.mu.Unlock()
+	}
+	if !u.Output.Known() {
+		tokens += messageBytes(reply) / bytesPerToken
+	}
+	return tokens
+}
+
 // record adds a measure. One that contradicts a longer or shorter one (a
 // projection dropped something) replaces it, so that estimates never decrease as
 // a prefix grows.

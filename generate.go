@@ -5,6 +5,7 @@ package fiducial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func (r *run) beforeRequest(ctx context.Context) *exit {
 	if _, err := r.drain(ctx); err != nil {
 		return r.fail(err)
 	}
-	r.guard.look(r.cfg.loop, r.state.History())
+	r.guard.look(r.cfg.guards(), r.state.History())
 	if e := r.limits(ctx); e != nil {
 		return e
 	}
@@ -106,13 +107,14 @@ func (r *run) beforeRequest(ctx context.Context) *exit {
 // limits ends the run when the next request would exceed one of them.
 func (r *run) limits(ctx context.Context) *exit {
 	var limit Limit
+	var detail string
 	switch {
 	case r.cfg.turns != nil && r.counts.turns >= *r.cfg.turns:
-		limit = LimitTurns
-	case r.cfg.tokens > 0 && r.counts.tokens() >= r.cfg.tokens:
-		limit = LimitTokens
-	case r.guard.stop:
-		limit = LimitLoop
+		limit, detail = LimitTurns, fmt.Sprintf("the run has had %d replies, and %d are allowed", r.counts.turns, *r.cfg.turns)
+	case r.cfg.tokens != nil && r.counts.tokens() >= *r.cfg.tokens:
+		limit, detail = LimitTokens, fmt.Sprintf("the run has used %d tokens, and %d are allowed", r.counts.tokens(), *r.cfg.tokens)
+	case r.guard.stop != "":
+		limit, detail = LimitLoop, r.guard.stop
 		r.guard = loopGuard{}
 		r.store.add(journal.Note{Kind: noteLoop})
 	default:
@@ -122,7 +124,7 @@ func (r *run) limits(ctx context.Context) *exit {
 		return r.fail(err)
 	}
 	out := r.outcome(LimitReached)
-	out.Limit = limit
+	out.Limit, out.Detail = limit, detail
 	return &exit{out, nil}
 }
 
@@ -266,13 +268,18 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 	if err := r.observe(m); err != nil {
 		return err
 	}
+	guess := r.meter.guess(r.state.History(), m, reply.Usage)
 	if err := step(r.core, r.op, machine.Generated{Op: op, Message: m, Usage: reply.Usage}); err != nil {
 		if errors.Is(err, ErrGeneration) {
 			return &llm.Error{Class: llm.ClassMalformedStream, Op: "reply", Err: err}
 		}
 		return err
 	}
-	r.counts.reply(m, reply.Usage)
+	r.counts.reply(m, reply.Usage, guess)
+	if guess > 0 && r.cfg.tokens != nil && !r.warned.tokens {
+		r.warned.tokens = true
+		r.emit(Warning{Text: "the provider does not say what a reply costs: the token budget goes by an estimate"})
+	}
 	r.audit.served(r.core, op, reply.Usage)
 	if r.watched() {
 		r.emit(GenerationFinished{Op: op, Message: m, Usage: reply.Usage})

@@ -12,34 +12,62 @@ import (
 )
 
 // loopGuard watches for a model that makes the same calls and gets the same
-// results again and again. It tells the model once, then stops the run. What it
+// results again and again, and for one whose calls all fail. It tells the model once, then stops the run. What it
 // knows follows from the history and its boundaries, so that another process comes
 // to the same.
 type loopGuard struct {
-	from int    // messages before this one do not count
-	last int    // history index of the last batch's results, 0 when there was none
-	same int    // batches in a row that equal the one before
-	tell string // what to tell the model at this boundary
+	from int        // messages before this one do not count
+	last int        // history index of the last batch's results, 0 when there was none
+	same int        // batches in a row that equal the one before
+	tell llm.System // what to tell the model at this boundary; without a text nothing
 	told bool
-	stop bool
+	stop string // why to stop
+
+	failed int // batches in a row of which every call failed
 }
 
-// kindRepeated is the kind of the note that tells the model.
-const kindRepeated = "repeated_calls"
+// guardLimits are those of [WithLoopGuard] and [WithFailureGuard].
+type guardLimits struct{ same, failed int }
+
+// The kinds of the notes that tell the model.
+const (
+	kindRepeated = "repeated_calls"
+	kindFailing  = "failing_calls"
+)
 
 // look is asked at a boundary. It takes in the batch that was completed since the
 // one before, if any.
-func (g *loopGuard) look(limit int, history []llm.Message) {
+func (g *loopGuard) look(limit guardLimits, history []llm.Message) {
 	told := false
-	for i := len(history) - 1; limit >= 2 && i > max(g.from, g.last); i-- {
+	for i := len(history) - 1; (limit.same >= 2 || limit.failed > 0) && i > max(g.from, g.last); i-- {
 		if history[i].Role == llm.RoleTool {
-			g.batch(limit, history[:i+1])
+			g.batch(limit.same, history[:i+1])
+			g.fruitless(limit.failed, history[i])
 			if told { // by a process that is gone
-				g.tell = ""
+				g.tell = llm.System{}
 			}
 			return
 		}
-		told = told || holdsNote(history[i], kindRepeated)
+		told = told || holdsNote(history[i], kindRepeated) || holdsNote(history[i], kindFailing)
+	}
+}
+
+// fruitless counts the batches in a row that got nothing but errors.
+func (g *loopGuard) fruitless(limit int, results llm.Message) {
+	for _, p := range results.Parts {
+		if r, ok := p.(llm.Result); !ok || r.Status != llm.StatusError {
+			g.failed = 0
+			return
+		}
+	}
+	g.failed++
+	switch {
+	case limit <= 0:
+	case g.failed/2 >= limit:
+		g.stop = fmt.Sprintf("every call of the last %d batches failed", g.failed)
+	case g.failed == limit:
+		g.tell = llm.System{Kind: kindFailing, Text: fmt.Sprintf("Every call of your last %d replies has failed. "+
+			"Read what the results say: use only the tools that there are, with the arguments that they take, or say what stands in the way.", limit)}
 	}
 }
 
@@ -55,29 +83,29 @@ func (g *loopGuard) batch(limit int, history []llm.Message) {
 	n := len(history)
 	prev := g.last
 	g.last = n - 1
-	if prev < 1 || !sameBatch(history[prev-1], history[prev], history[n-2], history[n-1]) {
-		*g = loopGuard{from: g.from, last: n - 1}
+	if limit < 2 || prev < 1 || !sameBatch(history[prev-1], history[prev], history[n-2], history[n-1]) {
+		*g = loopGuard{from: g.from, last: n - 1, failed: g.failed}
 		return
 	}
 	if g.same++; g.same+1 < limit {
 		return
 	}
 	if g.told {
-		g.stop = true
+		g.stop = "the same calls had the same results again, and the model had been told"
 		return
 	}
 	g.told = true
-	g.tell = fmt.Sprintf("You have made the same calls %d times in a row, and the results were the same each time. "+
+	g.tell.Kind, g.tell.Text = kindRepeated, fmt.Sprintf("You have made the same calls %d times in a row, and the results were the same each time. "+
 		"Making them again will change nothing: do something else, or say what stands in the way.", limit)
 }
 
 // tellLoop tells the model what the guard has seen.
 func (r *run) tellLoop() error {
-	if r.guard.tell == "" {
+	note := r.guard.tell
+	if note.Text == "" {
 		return nil
 	}
-	note := llm.System{Kind: kindRepeated, Text: r.guard.tell}
-	r.guard.tell = ""
+	r.guard.tell = llm.System{}
 	return r.takeIn(nil, []llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{note}}})
 }
 

@@ -4,6 +4,8 @@ package fiducial
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -40,14 +42,43 @@ type config struct {
 	grace        time.Duration
 	timeout      time.Duration
 	turns        *int
-	tokens       int64
+	tokens       *int64
 	loop         int
 	truncations  *int
 	masker       Masker
 	prune        *PruneConfig
 	dropImages   bool
 	cacheKey     string
-	sequential   bool
+	parallel     int
+	fruitless    int
+	wrong        []string // what options were given that cannot be; Lock refuses it
+}
+
+// refuse remembers what Lock has to say about the options.
+func (c *config) refuse(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+}
+
+// given reports whether an option was given something, also not a nil pointer or a nil
+// function in an interface. It remembers what is missing.
+func (c *config) given(option string, v any) bool {
+	if isNil(v) {
+		c.refuse("%s was given nil; leave the option out instead", option)
+		return false
+	}
+	return true
+}
+
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan:
+		return r.IsNil()
+	default:
+		return false
+	}
 }
 
 // WithSystem sets the system prompt.
@@ -59,11 +90,23 @@ func WithTools(tools ...tool.Tool) Option {
 }
 
 // WithServer gives the tool server, for several engines to share.
-func WithServer(s *tool.Server) Option { return func(c *config) { c.server = s } }
+func WithServer(s *tool.Server) Option {
+	return func(c *config) {
+		if c.given("WithServer", s) {
+			c.server = s
+		}
+	}
+}
 
 // WithExecutor gives another way to run calls than a [tool.Server]. It cannot be
 // combined with WithTools or WithServer.
-func WithExecutor(x tool.Executor) Option { return func(c *config) { c.executor = x } }
+func WithExecutor(x tool.Executor) Option {
+	return func(c *config) {
+		if c.given("WithExecutor", x) {
+			c.executor = x
+		}
+	}
+}
 
 // WithHistory sets the conversation to begin with. It must be valid context, see
 // [machine.ValidateContext].
@@ -77,7 +120,11 @@ func WithSettings(s llm.Settings) Option { return func(c *config) { c.settings =
 // WithJournal stores the run in j under the name run. When the run exists, the
 // first Run, Resume or Open takes it up where it stands.
 func WithJournal(j journal.Journal, run string) Option {
-	return func(c *config) { c.journal, c.run = j, run }
+	return func(c *config) {
+		if c.given("WithJournal", j) {
+			c.journal, c.run = j, run
+		}
+	}
 }
 
 // WithDurable refuses a journal that does not promise that what it stored
@@ -103,8 +150,14 @@ func WithObserver(f func(llm.Message) error) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }
 
-// WithEvents sends the events to sink.
-func WithEvents(sink EventSink) Option { return func(c *config) { c.sink = sink } }
+// WithEvents sends the events to sink; nil means to nobody.
+func WithEvents(sink EventSink) Option {
+	return func(c *config) {
+		if sink == nil || c.given("WithEvents", sink) {
+			c.sink = sink
+		}
+	}
+}
 
 // WithTrace sets the trace context of the events.
 func WithTrace(t TraceContext) Option { return func(c *config) { c.trace = t } }
@@ -114,7 +167,11 @@ func WithTrace(t TraceContext) Option { return func(c *config) { c.trace = t } }
 // end. When f fails the run stops before the next effect, and
 // [Locked.Checkpoint] tries again. It is for callers with a store of their own.
 func WithCheckpoint(f func(machine.Checkpoint) error) Option {
-	return func(c *config) { c.checkpoint = f }
+	return func(c *config) {
+		if c.given("WithCheckpoint", f) {
+			c.checkpoint = f
+		}
+	}
 }
 
 // WithRecovery begins with a checkpoint that the function of [WithCheckpoint] was
@@ -130,11 +187,23 @@ func WithRecovery(saved machine.Checkpoint) Option {
 // means none. It is asked once for a generation, not for its retries, and it must
 // return when its context ends (S-113 to S-119).
 func WithNotice(f func(ctx context.Context, history []llm.Message) (string, error)) Option {
-	return func(c *config) { c.notice = f }
+	return func(c *config) {
+		if c.given("WithNotice", f) {
+			c.notice = f
+		}
+	}
 }
 
 // WithRetry sets how failed requests are sent again.
-func WithRetry(p RetryPolicy) Option { return func(c *config) { c.retry = p } }
+func WithRetry(p RetryPolicy) Option {
+	return func(c *config) {
+		if p.Attempts < 0 || p.Base < 0 || p.Cap < 0 || p.Total < 0 {
+			c.refuse("WithRetry was given a negative number; zero means the default, and 1 attempt turns retries off")
+			return
+		}
+		c.retry = p
+	}
+}
 
 // WithGrace sets how long calls may go on after a cancel; the default is
 // [DefaultGrace]. A negative value means no grace.
@@ -142,21 +211,59 @@ func WithGrace(d time.Duration) Option { return func(c *config) { c.grace = d } 
 
 // WithRequestTimeout limits each attempt of a request, from sending it to the
 // last event. An attempt that runs out counts as failed and is retried. Zero
-// means no limit.
-func WithRequestTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+// means no limit; a negative time is refused by Lock.
+func WithRequestTimeout(d time.Duration) Option {
+	return func(c *config) {
+		if d < 0 {
+			c.refuse("WithRequestTimeout was given %v; it must be 0, for no limit, or more", d)
+			return
+		}
+		c.timeout = d
+	}
+}
 
 // WithTurnLimit ends a run as [LimitReached] before the request that would follow
-// n replies; the calls of the last reply still run (E-30). 0 sends no request.
-func WithTurnLimit(n int) Option { return func(c *config) { c.turns = &n } }
+// n replies; the calls of the last reply still run (E-30). 0 sends no request; a
+// negative n means no limit, as without the option. [Engine.SetTurnLimit] changes it.
+func WithTurnLimit(n int) Option { return func(c *config) { c.setTurns(n) } }
+
+func (c *config) guards() guardLimits { return guardLimits{same: c.loop, failed: c.fruitless} }
+
+func (c *config) setTurns(n int) {
+	if c.turns = &n; n < 0 {
+		c.turns = nil
+	}
+}
 
 // WithTokenBudget ends a run as [LimitReached] before the request that would
-// follow n tokens of input and output, summed over the run's requests.
-func WithTokenBudget(n int64) Option { return func(c *config) { c.tokens = n } }
+// follow n tokens of input and output, summed over the run's requests, the whole
+// prompt of each. 0 sends no request; a negative n means no limit, as without the
+// option. [Engine.SetTokenBudget] changes it.
+//
+// What a provider does not tell of a reply is estimated at four bytes a token, of the
+// history that was sent and of the reply, without the system prompt and the tools; a
+// [Warning] says so once in a run.
+func WithTokenBudget(n int64) Option { return func(c *config) { c.setTokens(n) } }
+
+func (c *config) setTokens(n int64) {
+	if c.tokens = &n; n < 0 {
+		c.tokens = nil
+	}
+}
 
 // WithLoopGuard watches for replies that make the same calls and get the same
 // results n times in a row: the model is told once, and the next time the run
 // ends as [LimitReached] with [LimitLoop]. The default is 3; less than 2 turns it off.
 func WithLoopGuard(n int) Option { return func(c *config) { c.loop = n } }
+
+// DefaultFailureGuard is the number of [WithFailureGuard].
+const DefaultFailureGuard = 10
+
+// WithFailureGuard watches for batches in which every call has failed, with whatever
+// arguments: unknown tools, arguments that are refused, tools that give an error. After n of them
+// in a row the model is told, and after 2n the run ends as [LimitReached] with
+// [LimitLoop]. The default is [DefaultFailureGuard]; 0 and less turn it off.
+func WithFailureGuard(n int) Option { return func(c *config) { c.fruitless = n } }
 
 // WithTruncationCap sets how many replies in a row that were cut at the output
 // limit are continued; the default is [machine.DefaultMaxTruncatedResumes].
@@ -164,13 +271,36 @@ func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = 
 
 // WithMask takes secrets out of everything before it becomes history and before an
 // event shows it. Errors are passed on as they came.
-func WithMask(m Masker) Option { return func(c *config) { c.masker = m } }
+func WithMask(m Masker) Option {
+	return func(c *config) {
+		if c.given("WithMask", m) {
+			c.masker = m
+		}
+	}
+}
 
 // WithCacheKey groups requests for providers that take such a key.
 func WithCacheKey(key string) Option { return func(c *config) { c.cacheKey = key } }
 
-// WithSequentialCalls runs the calls of a reply one at a time, in order.
-func WithSequentialCalls() Option { return func(c *config) { c.sequential = true } }
+// DefaultParallel is how many calls of a reply run at once at most.
+const DefaultParallel = 32
+
+// WithParallel sets how many calls of a reply run at once at most; the default is
+// [DefaultParallel]. The calls of a reply with more of them run in groups of n, each
+// when the one before has its results. n must be 1 or more.
+func WithParallel(n int) Option {
+	return func(c *config) {
+		if n < 1 {
+			c.refuse("WithParallel was given %d; it must be 1 or more", n)
+			return
+		}
+		c.parallel = n
+	}
+}
+
+// WithSequentialCalls runs the calls of a reply one at a time, in order. It is
+// WithParallel(1).
+func WithSequentialCalls() Option { return WithParallel(1) }
 
 // A Masker takes secrets out of text; one that is a [StreamMasker], too, lets replies
 // be shown while they are written.

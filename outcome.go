@@ -28,9 +28,9 @@ type Limit string
 
 // The limits.
 const (
-	LimitTurns  Limit = "turns"
-	LimitTokens Limit = "tokens"
-	LimitLoop   Limit = "loop" // the model repeated the same calls with the same results
+	LimitTurns  Limit = "turns"  // see [WithTurnLimit]
+	LimitTokens Limit = "tokens" // see [WithTokenBudget]
+	LimitLoop   Limit = "loop"   // see [WithLoopGuard] and [WithFailureGuard]
 )
 
 // An Outcome says how a run ended and what it cost. It is valid also beside an

@@ -22,13 +22,19 @@ type PruneConfig struct {
 	// negative protects nothing (E-177, E-178).
 	Protect int64
 	// Minimum is the least number of tokens that a move of the mark must save.
-	// Zero means 4096.
+	// Zero means 4096; a negative number is refused by Lock.
 	Minimum int64
 }
 
-// WithPruning turns pruning on.
+// WithPruning turns pruning on. It goes by what the provider says of the length of the
+// requests: while it says nothing, nothing is pruned (E-179), and a [Warning] says so
+// once in a run.
 func WithPruning(p PruneConfig) Option {
 	return func(c *config) {
+		if p.Minimum < 0 {
+			c.refuse("WithPruning was given a Minimum of %d tokens; it must be 0, for the default, or more", p.Minimum)
+			return
+		}
 		p.Protect = cmp.Or(p.Protect, 8000)
 		p.Minimum = cmp.Or(p.Minimum, 4096)
 		c.prune = &p
@@ -82,6 +88,10 @@ func (c *core) prune(history []llm.Message) {
 	c.meter.grow(history)
 	d, asked := c.evaluate(history)
 	if !asked {
+		if c.counts.turns > 0 && !c.warned.pruning {
+			c.warned.pruning = true
+			c.emit(Warning{Text: "the provider does not say how many tokens a request has, so nothing is pruned"})
+		}
 		return
 	}
 	if d.Fired {

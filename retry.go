@@ -15,7 +15,8 @@ import (
 // A RetryPolicy says how often and when a failed request is sent again. Only
 // failures that [llm.Error.Retryable] calls so are. Every attempt sends the same
 // input. The zero value is the default: 4 attempts, waits drawn between zero and
-// 500 ms, doubling, at most 30 s, and 2 minutes in all since the first failure.
+// 500 ms, doubling, at most 30 s, and 2 minutes in all since the first failure. Each
+// field that is zero has its default; a negative one is refused by Lock.
 type RetryPolicy struct {
 	Attempts int           // requests in all; 1 turns retries off
 	Base     time.Duration // upper bound of the first wait

@@ -154,7 +154,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 		return Outcome{Reason: Failed}, err
 	}
 	c.running, c.view, c.stream, c.observerErr = true, c.state.History(), stream, nil
-	c.turnsBefore = c.counts.lifetime
+	c.turnsBefore, c.warned = c.counts.lifetime, warned{}
 	c.inbox.begin()
 	done()
 	defer func() {

@@ -142,7 +142,7 @@ type replayed struct {
 	state  machine.State
 	counts counts
 	guard  loopGuard
-	limit  int // of the guard
+	limit  guardLimits
 	meter  meter
 	mark   int           // of the pruner
 	extra  []llm.Message // what hooks wanted added and was not
@@ -154,7 +154,7 @@ type replayed struct {
 }
 
 // replay feeds the records of a run through a new machine.
-func (s *store) replay(ctx context.Context, op string, limit int) (*replayed, error) {
+func (s *store) replay(ctx context.Context, op string, limit guardLimits) (*replayed, error) {
 	r := &replayed{limit: limit}
 	for rec, err := range s.j.Read(ctx, s.run, 0) {
 		if err != nil {
@@ -191,8 +191,8 @@ func (r *replayed) step(in machine.Input) error {
 	_, cut := in.(machine.Truncate)
 	if g, ok := in.(machine.Generated); ok {
 		r.guard.look(r.limit, asked)
-		r.guard.tell = "" // before this reply
-		r.counts.reply(g.Message, g.Usage)
+		r.guard.tell = llm.System{} // before this reply
+		r.counts.reply(g.Message, g.Usage, r.meter.guess(asked, g.Message, g.Usage))
 		r.meter.measured(asked, g.Usage)
 	} else if cut || replaces(in) {
 		r.meter.forget()
@@ -285,7 +285,7 @@ func (s *store) open() bool {
 
 func (c *core) takeUp(ctx context.Context, op string) error {
 	s := &c.store
-	r, err := s.replay(ctx, op, c.cfg.loop)
+	r, err := s.replay(ctx, op, c.cfg.guards())
 	if err != nil {
 		return err
 	}
