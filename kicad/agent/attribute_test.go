@@ -11,6 +11,7 @@ import (
 )
 
 func TestAttribute(t *testing.T) {
+	t.Parallel()
 	const head, tail = "(kicad_pcb\n\t(footprint \"A:B\"\n\t\t(property \"Reference\" \"R1\")", "\n\t)\n)\n"
 	for name, c := range map[string]struct {
 		attr string

@@ -16,6 +16,7 @@ import (
 
 // Case 09: kicad-cli says of a reference used twice nothing but a line on stdout.
 func TestCase09_DuplicateReference(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.refuses("edit_file", in{"path": "p.kicad_sch", "old": `"R2"`, "new": `"R1"`, "replace_all": true}, "reverted", "used twice")
 	b.refuses("edit_file", in{"path": "p.kicad_sch", "old": `"R2"`, "new": `"R?"`, "replace_all": true}, "reverted")
@@ -23,6 +24,7 @@ func TestCase09_DuplicateReference(t *testing.T) {
 
 // Case 10: a reference stands in the property and in the instances.
 func TestCase10_ReferenceInBothPlaces(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.must("rename_reference", in{"from": "R1", "to": "R99"})
 	src := b.bytes("p.kicad_sch")
@@ -37,6 +39,7 @@ func TestCase10_ReferenceInBothPlaces(t *testing.T) {
 // Case 12: kicad-cli skips a child sheet that is not there, or does not load, without
 // a word.
 func TestCase12_ChildSheet(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	b.refuses("edit_file", in{"path": "beacon.kicad_sch", "old": `"Sheetfile" "mcu.kicad_sch"`, "new": `"Sheetfile" "gone.kicad_sch"`}, "reverted", "gone.kicad_sch")
 	b.refuses("edit_file", in{"path": "mcu.kicad_sch", "old": "(paper \"A4\")", "new": "(papper \"A4\")"}, "reverted", "mcu.kicad_sch")
@@ -45,6 +48,7 @@ func TestCase12_ChildSheet(t *testing.T) {
 
 // Case 20: names with slashes, overbars, blanks, stars and letters from elsewhere.
 func TestCase20_NetNames(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	from := "OUT"
 	for _, c := range [][2]string{
@@ -69,6 +73,7 @@ func TestCase20_NetNames(t *testing.T) {
 
 // Case 28: copper that is bound to another net than its name says.
 func TestCase28_NetTable(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{"p.kicad_sch": divider()["p.kicad_sch"], "p.kicad_pro": "{}\n", "p.kicad_pcb": kicadtest.Board})
 	for _, c := range [][2]string{
 		{"\t(net 2 \"/OUT\")\n\t(net 3", "\t(net 3"},                                                                   // the declaration is deleted
@@ -87,6 +92,7 @@ func TestCase28_NetTable(t *testing.T) {
 // Case 32: just the part of that very name is edited, and an anchor that fits two is
 // refused with both places.
 func TestCase32_TheRightPart(t *testing.T) {
+	t.Parallel()
 	s := kicadtest.NewSheet("p", 1)
 	for i, ref := range []string{"R1", "R10", "R100", "R11", "AR1"} {
 		s.Resistor(ref, "10k", 20+float64(i)*8, 20)
@@ -110,6 +116,7 @@ func TestCase32_TheRightPart(t *testing.T) {
 
 // A sheet with Windows line ends keeps them, through every edit tool.
 func TestWindowsLineEnds(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_sch"] = strings.ReplaceAll(files["p.kicad_sch"], "\n", "\r\n")
 	files["p.kicad_pcb"] = strings.ReplaceAll(kicadtest.Board, "\n", "\r\n")
@@ -127,6 +134,7 @@ func TestWindowsLineEnds(t *testing.T) {
 
 // A line that kicad-cli would not read is said to be one.
 func TestLongLine(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_sch"] = strings.Replace(files["p.kicad_sch"], "(paper \"A4\")", "(paper \"A4\")"+strings.Repeat(" ", 950_000), 1)
 	b := newTable(t, files)
@@ -136,6 +144,7 @@ func TestLongLine(t *testing.T) {
 
 // A disk that is full while an edit is written leaves the old bytes.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
 		t.Skip("needs the right to mount a small file system")
 	}

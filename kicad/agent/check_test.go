@@ -17,6 +17,7 @@ import (
 // AC-15.12 (B-141, B-106, B-107, B-77): without a schematic or board the answer says
 // both that it does not apply and that there is no point in asking again.
 func TestAC15_12_NotApplicable(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{"p.kicad_pro": "{}\n", "p.kicad_pcb": kicadtest.Board})
 	text := b.must("run_erc", in{})
 	if !strings.Contains(text, "not applicable") || !strings.Contains(text, "pointless") {
@@ -43,6 +44,7 @@ func TestAC15_12_NotApplicable(t *testing.T) {
 
 // AC-15.28 (B-108): when kicad-cli leaves no report the error says so and quotes it.
 func TestAC15_28_NoReport(t *testing.T) {
+	t.Parallel()
 	on := filepath.Join(t.TempDir(), "on")
 	cli := stub(t, `case "$1 $2" in "sch erc") [ -e `+on+` ] && { echo "the sky fell" >&2; exit 0; };; esac`)
 	b := newTableWith(t, divider(), cli)
@@ -65,6 +67,7 @@ func TestAC15_28_NoReport(t *testing.T) {
 // The gates are relative (B-105): what was there before does not count, what is new
 // does, and what is gone is told.
 func TestGates_RelativeToTheStart(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	text := b.must("run_erc", in{})
 	if !strings.Contains(text, "were there before") {
@@ -101,6 +104,7 @@ func (b *table) dangle() (label string) {
 
 // Findings that the run removed are reported.
 func TestGates_RemovedFindings(t *testing.T) {
+	t.Parallel()
 	s := kicadtest.NewSheet("p", 1)
 	s.Resistor("R1", "1k", 20, 20)
 	s.Resistor("R2", "1k", 30, 20)
@@ -118,6 +122,7 @@ func TestGates_RemovedFindings(t *testing.T) {
 
 // Case 30: silencing a rule in the project file turns no gate green.
 func TestCase30_SilencedRules(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.dangle()
 	if text := b.must("run_erc", in{}); !strings.Contains(text, "FAIL") {
@@ -138,6 +143,7 @@ func TestCase30_SilencedRules(t *testing.T) {
 // DRC stops near 199 findings of a type: then the comparison says that it cannot be
 // made, and does not fail.
 func TestCap_NotComparable(t *testing.T) {
+	t.Parallel()
 	var all strings.Builder
 	for i := range 220 { // tracks without a net, far apart: each dangles
 		x, y := 300+i%20*5, 100+i/20*5
@@ -159,6 +165,7 @@ func TestCap_NotComparable(t *testing.T) {
 
 // B-105: a clean check of nothing says so.
 func TestEmptySheet(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{"p.kicad_sch": kicadtest.NewSheet("p", 1).String(), "p.kicad_pro": "{}\n"})
 	if text := b.must("run_erc", in{}); !strings.Contains(text, "no symbols") {
 		t.Errorf("got %s", text)
@@ -167,6 +174,7 @@ func TestEmptySheet(t *testing.T) {
 
 // kicad-cli is never asked twice about the same contents.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	b := newTableWith(t, nil, stub(t, `echo "$1 $2 $3" >>`+log))
 	count := func() map[string]int {
@@ -201,6 +209,7 @@ func TestMemory(t *testing.T) {
 // B-178: before a proposal validates nothing changes but our own folder; the
 // proposal must say why, what, how and where (B-92, B-93).
 func TestProposal(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.refuses("validate_change", in{}, "propose_change first")
 	b.must("propose_change", in{"why": " ", "what": "x", "tasks": []string{}, "files": []string{"../x", "p.kicad_sch"}})
@@ -215,6 +224,7 @@ func TestProposal(t *testing.T) {
 // The changelog's entry stands first, in the file's own line ends; what is not ours
 // to replace stays (B-49).
 func TestSeal(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["docs/CHANGELOG.md"] = "# Changes\r\n\r\n## 2026-01-01: old\r\n\r\n- x\r\n"
 	b := newTable(t, files)

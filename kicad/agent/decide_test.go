@@ -26,6 +26,7 @@ import (
 
 // B-72: a constraint that changes opens the log of decisions, and only a decision that names it closes it.
 func TestB72_DecisionLog(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	record := func(key, text string) string {
 		return b.must("record_constraint", in{"key": key, "text": text, "source": "s"})
@@ -62,6 +63,7 @@ func TestB72_DecisionLog(t *testing.T) {
 
 // B-72 through the loop: done is refused while the log lacks the decision.
 func TestLoop_B72(t *testing.T) {
+	t.Parallel()
 	record := func(text string) []any {
 		return []any{"record_constraint", in{"key": "few", "text": text, "source": "s"}}
 	}
@@ -90,6 +92,7 @@ func antenna() map[string]string {
 // not looked at is, also of a constraint that the run itself recorded. The run is copied at each request and goes on
 // from there.
 func TestLoop_ResumeAndRevisits(t *testing.T) {
+	t.Parallel()
 	cli := kicadtest.CLI(t)
 	dir, copies := t.TempDir(), t.TempDir()
 	kicadtest.Write(t, dir, antenna())
@@ -108,7 +111,7 @@ func TestLoop_ResumeAndRevisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runner, err := kicadcli.New(kicadcli.Options{Path: cli})
+		runner, err := kicadcli.New(kicadcli.Options{Path: cli, Limit: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 // is new keeps it open, with document, claim and what is so; fix_docs mends it byte
 // by byte, and the clean check clears it.
 func TestDrift_OpenedAndCleared(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	if text := b.must("check_drift", in{}); !strings.Contains(text, "DRIFT PASS") {
 		t.Errorf("the bundled project differs from its documents: %s", text)
@@ -59,6 +60,7 @@ func TestDrift_OpenedAndCleared(t *testing.T) {
 // What differed before the run does not count against it; what is new does, also
 // after the run was taken up by another process.
 func TestDrift_RelativeToTheStart(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["docs/BOM.md"] = "| Refdes | Qty | Value |\n|---|---|---|\n| R1 | 1 | 99k |\n| R2 | 1 | 4k7 |\n"
 	if !strings.Contains(files["p.kicad_sch"], "\"4k7\"") {
@@ -87,6 +89,7 @@ func TestDrift_RelativeToTheStart(t *testing.T) {
 // B-69: without a schematic the check clears; where no document says anything there
 // is no obligation.
 func TestDrift_NothingToCompare(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{"p.kicad_pro": "{}\n", "p.kicad_pcb": kicadtest.Board, "docs/BOM.md": "| Refdes | Value |\n|---|---|\n| R1 | 1k |\n"})
 	b.must("edit_file", in{"path": "docs/BOM.md", "old": "1k", "new": "2k"})
 	if text := b.must("check_drift", in{}); !strings.Contains(text, "not applicable") || len(b.obliged()) > 0 {
@@ -106,6 +109,7 @@ func TestDrift_NothingToCompare(t *testing.T) {
 
 // A new difference keeps done from being accepted; the model learns what to do.
 func TestDrift_Loop(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["docs/BOM.md"] = "| Refdes | Qty | Value |\n|---|---|---|\n| R1 | 1 | 10k |\n| R2 | 1 | 4k7 |\n"
 	p := playRun(t, files,
@@ -123,6 +127,7 @@ func TestDrift_Loop(t *testing.T) {
 
 // B-112: the installed libraries are searched, and without them nothing is guessed.
 func TestLibraries(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.libraries = func() *library.Set { return library.Open(library.Options{}) }
 	for name, args := range map[string]in{"symbol_search": {"words": "resistor"}, "symbol_pins": {"symbol": "Device:R"}} {
@@ -147,6 +152,7 @@ func TestLibraries(t *testing.T) {
 // Gates go by what is in the tree. A document or a sheet that a hook, an editor or
 // another program changes opens what a tool's edit would have opened (B-44, B-69).
 func TestDrift_NoticesWhatNoToolChanged(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	if got := b.closed(); len(got)+len(b.obliged()) > 0 {
 		t.Fatalf("gates %q, open %q before anything happened", got, b.obliged())
@@ -189,6 +195,7 @@ func TestDrift_NoticesWhatNoToolChanged(t *testing.T) {
 
 // The log of decisions is no part of the comparison: writing it makes none due (B-120).
 func TestDrift_NotOfDecisions(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	b.must("record_decision", in{"what": "no fuse", "why": "USB limits"})
 	b.put("docs/CHANGELOG.md", "# Changelog\n\n- R1 is 470 now\n")

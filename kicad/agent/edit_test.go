@@ -22,6 +22,7 @@ import (
 // AC-15.20 (B-145, B-96, B-98, B-104): an edit that breaks a sheet that loaded is
 // taken back byte for byte, mode and all, and nothing counts as touched.
 func TestAC15_20_BreakingEditIsReverted(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	if err := os.Chmod(b.path("beacon.kicad_sch"), 0o640); err != nil {
 		t.Fatal(err)
@@ -48,6 +49,7 @@ func TestAC15_20_BreakingEditIsReverted(t *testing.T) {
 
 // The same for a board, and for what kicad-cli loads without a word (case 15).
 func TestBreakingEdit_BoardAndSilentFaults(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	for _, c := range []struct{ path, old, now, says string }{
 		{"beacon.kicad_pcb", "(version 20241229)", "(versio 20241229)", "does not load"},
@@ -66,6 +68,7 @@ func TestBreakingEdit_BoardAndSilentFaults(t *testing.T) {
 // AC-15.21 (B-146, B-97): project, symbol and footprint files are never probed nor
 // put back; they open obligations.
 func TestAC15_21_ConfigIsNeverProbed(t *testing.T) {
+	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
 	cli := stub(t, `case "$1 $2 $3" in "sch export netlist"|"pcb export pos"|"sym export"*|"fp export"*) echo "$last" >>`+log+`; [ -e `+log+`.poison ] && { echo Failed >&2; exit 3; };; esac`)
 	files := divider()
@@ -106,12 +109,14 @@ func errors2(errs ...error) error {
 // AC-15.22 (B-147): a sheet that did not load before is never put back; the way to
 // repair it stays open, up to the end.
 func TestAC15_22_BrokenSheetCanBeRepaired(t *testing.T) {
+	t.Parallel()
 	for name, broken := range map[string][2]string{
 		"word":    {"(paper \"A4\")", "(papper \"A4\")"},
 		"bracket": {"(paper \"A4\")", "(paper \"A4\""},
 		"head":    {"(kicad_sch", "(kicad_xxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			files := divider()
 			files["p.kicad_sch"] = strings.Replace(files["p.kicad_sch"], broken[0], broken[1], 1)
 			b := newTable(t, files)
@@ -141,6 +146,7 @@ func TestAC15_22_BrokenSheetCanBeRepaired(t *testing.T) {
 
 // B-99: when kicad-cli cannot be asked the file has its old bytes.
 func TestProbeCannotBeAsked(t *testing.T) {
+	t.Parallel()
 	gone := filepath.Join(t.TempDir(), "gone")
 	cli := stub(t, "[ -e "+gone+" ] && sleep 30")
 	b := newTableWith(t, divider(), cli)
@@ -157,6 +163,7 @@ func TestProbeCannotBeAsked(t *testing.T) {
 
 // B-94: what an edit may be refused for, each with its own words.
 func TestEditFile_Refusals(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{
 		"p.kicad_sch": divider()["p.kicad_sch"], "docs/A.md": "one two\ntwo three\n", "docs/W.md": "one\r\ntwo\r\n", "bin.dat": "a\x00b",
 	})
@@ -184,6 +191,7 @@ func TestEditFile_Refusals(t *testing.T) {
 
 // B-101: write_file makes documents, with their folders, and nothing else.
 func TestWriteFile(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.must("write_file", in{"path": "docs/deep/A.md", "content": "a"})
 	b.refuses("write_file", in{"path": "docs/deep/A.md", "content": "b"}, "exists", "edit_file")
@@ -198,6 +206,7 @@ func TestWriteFile(t *testing.T) {
 
 // B-85: what leaves the repository, or is git's or ours, is an error in every tool.
 func TestPaths(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files[".gitignore"] = "ignored.md\n"
 	b := newTable(t, files)
@@ -239,6 +248,7 @@ func TestPaths(t *testing.T) {
 
 // A read-only file stays as it is.
 func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	if err := os.Chmod(b.path("p.kicad_sch"), 0o444); err != nil {
 		t.Fatal(err)
@@ -249,6 +259,7 @@ func TestReadOnlyFile(t *testing.T) {
 
 // Case 27: an editor that opens the design during the run is refused by name.
 func TestLockFile(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.put("~p.kicad_sch.lck", `{"hostname":"h","username":"u"}`)
 	b.refuses("edit_file", in{"path": "p.kicad_sch", "old": "4k7", "new": "5k6"}, "~p.kicad_sch.lck")
@@ -258,6 +269,7 @@ func TestLockFile(t *testing.T) {
 // B-181: with a probe that fails on a random set of contents the file holds the old
 // or the new content, and it is touched just when it is the new one.
 func TestB181_OldOrNew(t *testing.T) {
+	t.Parallel()
 	cli := stub(t, `case "$1 $2 $3" in "sch export netlist") cat "$last" | grep -q 'POISON' && { echo "Failed to load schematic" >&2; exit 3; };; esac`)
 	b := newTableWith(t, divider(), cli)
 	rnd := rand.New(rand.NewPCG(181, 0))
@@ -292,6 +304,7 @@ func TestB181_OldOrNew(t *testing.T) {
 
 // Reading tools and checks run side by side, and beside each other.
 func TestReadersSideBySide(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	var wg sync.WaitGroup
 	for _, name := range []string{"list_nets", "list_symbols", "run_erc", "run_drc", "search", "list_nets", "run_erc"} {
@@ -310,6 +323,7 @@ func TestReadersSideBySide(t *testing.T) {
 
 // AC-15.13 (B-142, B-90): an empty pattern gets an answer with an example.
 func TestAC15_13_EmptyPattern(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	for _, args := range []in{{"pattern": ""}, {"pattern": "  "}, {}} {
 		text := b.refuses("search", args, "non-empty", "for example")

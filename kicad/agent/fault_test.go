@@ -23,9 +23,11 @@ import (
 // A kicad-cli that is killed, or leaves no output, ends the run as failed: neither as
 // a refusal, though the model refuses, nor as done.
 func TestFault_EndsTheRun(t *testing.T) {
+	t.Parallel()
 	for name, what := range map[string]string{"killed": "kill -KILL $$", "no output": "exit 0"} {
 		for ending, end := range map[string][]any{"the model refuses": refusing, "the model is done": finished} {
 			t.Run(name+", "+ending, func(t *testing.T) {
+				t.Parallel()
 				dir := t.TempDir()
 				kicadtest.Write(t, dir, divider())
 				git(t, dir, "init", "-q")
@@ -38,7 +40,7 @@ func TestFault_EndsTheRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				on := filepath.Join(t.TempDir(), "on")
-				runner, err := kicadcli.New(kicadcli.Options{Path: stub(t, "[ -e "+on+" ] && "+what), Templates: "/usr/share/kicad/template", TempDir: t.TempDir()})
+				runner, err := kicadcli.New(kicadcli.Options{Path: stub(t, "[ -e "+on+" ] && "+what), Templates: "/usr/share/kicad/template", TempDir: t.TempDir(), Limit: patience})
 				if err != nil {
 					t.Fatal(err)
 				}

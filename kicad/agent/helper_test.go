@@ -22,6 +22,9 @@ import (
 	"github.com/fiducial-dev/fiducial/tool"
 )
 
+// patience is how long a test waits for kicad-cli: the product's limits are for a computer that does little else.
+const patience = 5 * time.Minute
+
 // table is a bench over a repository, with its tools at hand.
 type table struct {
 	*Bench
@@ -106,7 +109,7 @@ func newTableAt(t *testing.T, files map[string]string, cli, at string) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Templates: "/usr/share/kicad/template"})
+	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Templates: "/usr/share/kicad/template", Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func onOneLine(notes int) string {
 
 // A sheet of 10 MB on one line is read and located, and every edit of it is refused with the reason.
 func TestOneLineOf10MB(t *testing.T) {
+	t.Parallel()
 	text := onOneLine(44_000)
 	if len(text) < 10<<20 {
 		t.Fatalf("the sheet has %d bytes", len(text))
@@ -68,6 +69,7 @@ func TestOneLineOf10MB(t *testing.T) {
 
 // A line that is too long can be broken, and none is made.
 func TestLongLine_Broken(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{"p.kicad_sch": onOneLine(4_000), "p.kicad_pro": "{}\n"})
 	b.must("edit_file", in{"path": "p.kicad_sch", "old": "\t(text", "new": "\n\t(text", "replace_all": true})
 	b.must("edit_symbol", in{"reference": "R1", "field": "Value", "text": "11k"})
@@ -76,6 +78,7 @@ func TestLongLine_Broken(t *testing.T) {
 
 // Case 27: the lock of a child sheet, or one that an editor leaves beside a file that is no part of the project's name.
 func TestLockFile_OfAChild(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, kicadtest.Shared("p"))
 	b.put("~blk.kicad_sch.lck", "")
 	b.refuses("edit_symbol", in{"reference": "R10", "field": "Value", "text": "1k"}, "~blk.kicad_sch.lck", "closed")
@@ -109,6 +112,7 @@ func TestRenameNet_BusMembers(t *testing.T) {
 
 // A net whose class comes from a pattern is told of; one of an exact name keeps it.
 func TestRenameNet_PatternsOfClasses(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_pro"] = `{"net_settings": {"classes": [{"name": "Default"}, {"name": "Wide"}], "netclass_patterns": [{"netclass": "Wide", "pattern": "/O[A-Z]+"}, {"netclass": "Wide", "pattern": "/*"}, {"netclass": "Wide", "pattern": "/OUT"}]}}` + "\n"
 	b := newTable(t, files)
@@ -123,6 +127,7 @@ func TestRenameNet_PatternsOfClasses(t *testing.T) {
 
 // A part that leaves the board takes its pins along, and comes back with them.
 func TestEditSymbol_OnBoard(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	before := b.bytes("p.kicad_sch")
 	text := b.must("edit_symbol", in{"reference": "R1", "field": "on_board", "text": "no"})
@@ -145,6 +150,7 @@ func TestEditSymbol_OnBoard(t *testing.T) {
 
 // A part without a number is given one, though the netlist has its open pins under the new name only.
 func TestRenameReference_Annotates(t *testing.T) {
+	t.Parallel()
 	s := kicadtest.NewSheet("p", 1)
 	s.Resistor("R?", "10k", 20, 20)
 	s.Resistor("R2", "10k", 30, 20)
@@ -159,6 +165,7 @@ func TestRenameReference_Annotates(t *testing.T) {
 
 // Fields: one more by another letter case, odd names, and what a shared sheet changes besides.
 func TestEditSymbol_Fields(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, kicadtest.Shared("p"))
 	b.refuses("edit_symbol", in{"reference": "R1", "field": "value", "text": "2k"}, `"Value"`)
 	b.refuses("edit_symbol", in{"reference": "R1", "field": " ", "text": "2k"}, "name")
@@ -178,6 +185,7 @@ func TestEditSymbol_Fields(t *testing.T) {
 
 // Text variables are shown as they come out, with what is written; in labels they are named.
 func TestTextVariables(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, drawnFiles(t, "text-variables", "p.kicad_sch"))
 	got := b.must("list_symbols", in{})
 	for _, want := range []string{"R1 | 1k 5% (written 1k ${TOL})", "R2 | B2 (written ${REV})", "R3 | R3 here (written", "R4 | ${UNKNOWN} (written", "R5 | ${R1:Value}", "R6 | $5 {x} |"} {
@@ -198,6 +206,7 @@ func TestTextVariables(t *testing.T) {
 
 // A byte that is not UTF-8 keeps no edit of another place out, and stays as it is.
 func TestLatin1(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_sch"] = strings.Replace(files["p.kicad_sch"], "\t(sheet_instances", "\t(text \"25 \xb0C\" (exclude_from_sim no) (at 10 10 0) (effects (font (size 1.27 1.27))) (uuid \"5eed0000-0000-4000-8000-0000000000f0\"))\n\t(sheet_instances", 1)
 	b := newTable(t, files)
@@ -213,6 +222,7 @@ func TestLatin1(t *testing.T) {
 
 // Names of nets may be given without their sheet, or with the escapes that KiCad shows.
 func TestNetOf_Spellings(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, drawnFiles(t, "deep-tree", "p.kicad_sch"))
 	if got := b.must("net_of", in{"net": "/L1/L2/OUT"}); !strings.Contains(got, "R3.1") {
 		t.Errorf("got %s", got)
@@ -230,6 +240,7 @@ func TestNetOf_Spellings(t *testing.T) {
 
 // write_file makes nothing that git does not see (B-57), and leaves no folder behind.
 func TestWriteFile_Ignored(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files[".gitignore"] = "*.log\nout/\n"
 	b := newTable(t, files)

@@ -43,7 +43,7 @@ func playRun(t *testing.T, files map[string]string, turns ...llmtest.Turn) *play
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := kicadcli.New(kicadcli.Options{Path: cli})
+	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +114,7 @@ func edits(path, old, now string) []any {
 // AC-15.20 (B-145) through the loop: nothing was touched, so that done is accepted and
 // there is no commit (B-46).
 func TestLoop_AC15_20(t *testing.T) {
+	t.Parallel()
 	p := playRun(t, divider(), calls(slices.Concat(proposed, edits("p.kicad_sch", "(paper \"A4\")", "(papper \"A4\")"), finished)...))
 	p.ends(task.Done, task.PathDone)
 	if p.Commit != "" || len(p.Tally.Touched) > 0 || len(p.Tally.Open) > 0 {
@@ -123,6 +124,7 @@ func TestLoop_AC15_20(t *testing.T) {
 
 // AC-15.21 (B-146) through the loop: a project file's edit stands, and ERC is due.
 func TestLoop_AC15_21(t *testing.T) {
+	t.Parallel()
 	p := playRun(t, divider(),
 		calls(slices.Concat(proposed, edits("p.kicad_pro", "{\n}", "{ broken"), finished)...),
 		calls(slices.Concat([]any{"run_erc", in{}}, finished)...))
@@ -138,6 +140,7 @@ func TestLoop_AC15_21(t *testing.T) {
 // AC-15.22 (B-147) through the loop: the sheet is mended in two edits, the first of
 // which leaves it broken.
 func TestLoop_AC15_22(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_sch"] = strings.Replace(strings.Replace(files["p.kicad_sch"], "(paper ", "(papper ", 1), "(generator ", "(generatr ", 1)
 	p := playRun(t, files,
@@ -158,6 +161,7 @@ func TestLoop_AC15_22(t *testing.T) {
 // AC-15.12 and AC-15.13 (B-141, B-142) through the loop: no repair cycle is counted,
 // and a model that repeats itself gets on.
 func TestLoop_AC15_12_13(t *testing.T) {
+	t.Parallel()
 	p := playRun(t, map[string]string{"p.kicad_pro": "{}\n", "p.kicad_pcb": kicadtest.Board},
 		calls("run_erc", in{}, "search", in{"pattern": ""}), calls("search", in{"pattern": "GND"}), calls(refusing...))
 	p.ends(task.Refused, task.PathRefused)
@@ -171,6 +175,7 @@ func TestLoop_AC15_12_13(t *testing.T) {
 
 // B-82, B-178: before the proposal validates nothing can be edited, by whatever tool.
 func TestLoop_Locked(t *testing.T) {
+	t.Parallel()
 	var all []any
 	for _, name := range lockedTools {
 		args := in{"path": "p.kicad_sch", "old": "4k7", "new": "5k6"}
@@ -210,6 +215,7 @@ func TestLoop_Locked(t *testing.T) {
 // Case 12: a child sheet that does not load at the start is skipped by kicad-cli; the
 // check says which parts it does not speak of.
 func TestCase12_BrokenFromTheStart(t *testing.T) {
+	t.Parallel()
 	files := kicadtest.Shared("p")
 	files["blk.kicad_sch"] = strings.Replace(files["blk.kicad_sch"], "\t(symbol\n", "\t(symbl)\n\t(symbol\n", 1)
 	b := newTable(t, files)

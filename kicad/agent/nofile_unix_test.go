@@ -15,6 +15,7 @@ import (
 // What is no file is refused at once: a pipe has nobody who writes, a device no end. A pointer of Git LFS is told to be
 // one.
 func TestNoFile(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, map[string]string{
 		"p.kicad_sch": divider()["p.kicad_sch"], "p.kicad_pro": "{}\n",
 		"docs/big.md": "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 12\n",
@@ -52,6 +53,7 @@ func TestNoFile(t *testing.T) {
 
 // No pipe is waited for, wherever a run looks for a file: not as the rules, nor as what an earlier process has kept.
 func TestNoFile_Anywhere(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.session.Resumed = true
 	sheet := b.bytes("p.kicad_sch")

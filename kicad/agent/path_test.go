@@ -9,6 +9,7 @@ import (
 
 // B-85: whatever Windows or macOS takes for git's folder or ours is not for tools, neither to read nor to write.
 func TestClean_OtherFileSystems(t *testing.T) {
+	t.Parallel()
 	for _, part := range []string{
 		".git", ".GIT", ".Git.", ".git ", ".git . .", ".git:x", ".git::$INDEX_ALLOCATION", "git~1", "GIT~1", "Git~12", "git~1.", "git~1:x", "GI7EBA~1",
 		".fiducial", ".FIDUCIAL..", ".fiducial::$DATA", "fiduci~1", "FIDUCI~3", "fi12ab~1",
@@ -29,6 +30,7 @@ func TestClean_OtherFileSystems(t *testing.T) {
 
 // What is another file or none after a clone to Windows or macOS is not written, and the model is told why.
 func TestWritable(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		".github/x.yml": "begin with a dot", "docs/.x": "begin with a dot",
 		"docs/a:b.md": "colon", "C:/x.md": "colon",

@@ -12,6 +12,7 @@ import (
 // AC-15.5 (B-137, B-11): the prompt asks to put independent calls into one reply, and
 // names the groups; B-10: it has the budgets, the documents and the files.
 func TestAC15_5_Prompt(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	for _, want := range []string{
 		"into one reply", "all constraint records together", "all revisit resolutions together", "independent file writes together",
@@ -31,6 +32,7 @@ func TestAC15_5_Prompt(t *testing.T) {
 // A large document is cut at a line, with a pointer to the rest, and a character is
 // never cut in two.
 func TestPrompt_LargeDocument(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["docs/LONG.md"] = strings.Repeat("a line of text\n", 2000)
 	files["docs/ONE.md"] = "x" + strings.Repeat("\u03a9", 20000)

@@ -20,6 +20,7 @@ import (
 // AC-15.9 (B-139, B-74, B-113 to B-115): three open revisits, one call with a list:
 // three lines, none open, three decisions. Done is refused until then.
 func TestAC15_9_ListResolves(t *testing.T) {
+	t.Parallel()
 	three := []in{{"key": "sleep", "item": "R1", "how": "fine"}, {"key": "sleep", "item": "R2"}, {"key": "sleep", "item": "firmware timing"}}
 	p := playRun(t, divider(),
 		calls(slices.Concat(proposed, []any{"record_constraint", in{
@@ -44,6 +45,7 @@ func TestAC15_9_ListResolves(t *testing.T) {
 // answered with what is still open. Malformed entries and repeated ones do not keep the
 // others from being handled.
 func TestAC15_10_Mismatch(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.must("record_constraint", in{"key": "sleep", "text": "low", "source": "s", "affects": []string{"R1", "R2"}})
 	if text := b.must("check_drift", in{}); !strings.Contains(text, "DRIFT PASS") {
@@ -78,6 +80,7 @@ func TestAC15_10_Mismatch(t *testing.T) {
 // B-73, B-113: both places name it, a limit is held against the design at once, and a
 // constraint that one place loses is drift. A bad one changes nothing.
 func TestRecordConstraint(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.refuses("record_constraint", in{"key": "two words", "text": "x", "source": "s"}, "two words", "Nothing was changed")
 	b.refuses("record_constraint", in{"key": "k", "text": "x", "source": "s", "limits": []in{{"kind": "count"}}}, "Nothing was changed")
@@ -107,6 +110,7 @@ func TestRecordConstraint(t *testing.T) {
 // B-78 to B-80: what is about a board waits for one, a reference never does; it is
 // opened once, by the first run that has the board, and again when that run fails.
 func TestDeferral(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	text := b.must("record_constraint", in{"key": "ant", "text": "keep clear", "source": "s", "affects": []string{"R1", "layout of the antenna"}})
 	if !strings.Contains(text, "Deferred") || !strings.Contains(text, "layout of the antenna") {
@@ -155,6 +159,7 @@ func TestDeferral(t *testing.T) {
 // B-120: a line is appended, what stands there stays, and nothing is due but what the
 // kind of file calls for.
 func TestRecordDecision(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["docs/DECISIONS.md"] = "# Log\r\n\r\n- old"
 	files["docs/BOM.md"] = "| Refdes | Value |\n|---|---|\n| R1 | 10k |\n| R2 | 4k7 |\n"
@@ -173,6 +178,7 @@ func TestRecordDecision(t *testing.T) {
 
 // A new file of an edit that a kill cut off is taken off again.
 func TestResume_HalfANewFile(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	if err := b.base.get(t.Context()); err != nil {
 		t.Fatal(err)
@@ -196,6 +202,7 @@ func TestResume_HalfANewFile(t *testing.T) {
 
 // What a person saved since the kill is not written over by taking the edit back.
 func TestResume_LeavesWhatAPersonSavedSince(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	if err := b.base.get(t.Context()); err != nil {
 		t.Fatal(err)
@@ -220,6 +227,7 @@ func TestResume_LeavesWhatAPersonSavedSince(t *testing.T) {
 // Tools write no settings of programs, no programs, no pipes are read, and no mask
 // is written for a secret.
 func TestWriting_NotWhatProgramsRun(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files[".husky/pre-commit"] = "exit 0\n"
 	files["build.sh"] = "exit 0\n"

@@ -14,6 +14,7 @@ import (
 // The main job: a net through both sheets and the board in one stroke, with both
 // checks clean after it.
 func TestRenameNet(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	text := b.must("rename_net", in{"from": "/STATUS", "to": "HEARTBEAT"})
 	if !strings.Contains(text, "net /STATUS -> /HEARTBEAT") {
@@ -46,6 +47,7 @@ func TestRenameNet(t *testing.T) {
 // Case 32 and the like: a rename that joins is refused, also where ERC would not say
 // a word, and the tree stays as it is.
 func TestRenameNet_MergeIsRefused(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	for _, to := range []string{"BUTTON", "UPDI", "/UPDI", "I2C_SDA", "GND", "+3V3", "VIN", "/VIN", "LED_A"} {
 		b.refuses("rename_net", in{"from": "STATUS", "to": to}, "Nothing was changed")
@@ -61,8 +63,11 @@ func TestRenameNet_MergeIsRefused(t *testing.T) {
 	}
 }
 
-// The nets of the bundled project by kind: power, global, local on a child.
+// The nets of the bundled project by kind, one after the other: power, global, local on a child, local on the root. Both
+// checks are clean after all of them.
 func TestRenameNet_Kinds(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, nil)
 	for _, c := range [][3]string{
 		{"+3V3", "+3V0", "net +3V3 -> +3V0"},
 		{"I2C_SDA", "SDA", "net I2C_SDA -> SDA"},
@@ -71,26 +76,24 @@ func TestRenameNet_Kinds(t *testing.T) {
 		{"VIN", "A/B", "/A{slash}B"},
 		{"LED_A", "~{LED}", "/~{LED}"},
 	} {
-		t.Run(c[1], func(t *testing.T) {
-			b := newTable(t, nil)
-			if text := b.must("rename_net", in{"from": c[0], "to": c[1]}); !strings.Contains(text, c[2]) {
-				t.Errorf("got %s", text)
-			}
-			if c[0] != "+3V3" && c[0] != "VIN" {
-				return
-			}
-			b.must("run_erc", in{})
-			b.must("run_drc", in{})
-			if got := b.closed(); len(got) > 0 {
-				t.Errorf("gates %q", got)
-			}
-		})
+		if text := b.must("rename_net", in{"from": c[0], "to": c[1]}); !strings.Contains(text, c[2]) {
+			t.Errorf("%s: got %s", c[1], text)
+		}
+	}
+	b.must("run_erc", in{})
+	b.must("run_drc", in{})
+	if got := b.closed(); len(got) > 0 {
+		t.Errorf("gates %q", got)
+	}
+	if v := strings.Join(b.Verification(), "\n"); strings.Count(v, "Electrical change: net ") != 6 {
+		t.Errorf("verification:\n%s", v)
 	}
 }
 
 // A net of the same bare name on another sheet is another net: neither in the way
 // nor touched.
 func TestRenameNet_SameNameElsewhere(t *testing.T) {
+	t.Parallel()
 	root := kicadtest.NewSheet("p", 1)
 	a := root.Child("A", "a.kicad_sch", 40, 10)
 	c := root.Child("C", "c.kicad_sch", 40, 40)
@@ -118,6 +121,7 @@ func TestRenameNet_SameNameElsewhere(t *testing.T) {
 
 // A sheet that is used twice renames in both uses.
 func TestRenameNet_SharedSheet(t *testing.T) {
+	t.Parallel()
 	files := kicadtest.Shared("p")
 	files["p.kicad_pro"] = "{}\n"
 	b := newTable(t, files)
@@ -136,6 +140,7 @@ func TestRenameNet_SharedSheet(t *testing.T) {
 // A renamed net stays in its class: in the project file, and in the rules that the
 // checks go by.
 func TestRenameNet_KeepsItsClass(t *testing.T) {
+	t.Parallel()
 	files := divider()
 	files["p.kicad_pro"] = `{"net_settings": {"classes": [{"name": "Default"}, {"name": "Wide"}],
  "netclass_assignments": {"/OUT": ["Wide"]}, "netclass_patterns": [{"netclass": "Wide", "pattern": "/OUT"}]}}
@@ -156,6 +161,7 @@ func TestRenameNet_KeepsItsClass(t *testing.T) {
 // Parts: references with the nets that KiCad names after them, values on sheet and
 // board, flags, every unit.
 func TestParts(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	text := b.must("rename_reference", in{"from": "U2", "to": "U9"})
 	if !strings.Contains(text, "unconnected-(U9-PA6-Pad2)") || !strings.Contains(text, "part U2 -> U9") {
@@ -187,6 +193,7 @@ func TestParts(t *testing.T) {
 
 // A multi-unit part is edited in every unit.
 func TestParts_MultiUnit(t *testing.T) {
+	t.Parallel()
 	s := kicadtest.NewSheet("p", 1)
 	s.Symbol("T:DUAL", "U1", "DUAL", 1, 20, 20)
 	s.Symbol("T:DUAL", "U1", "DUAL", 2, 40, 20)

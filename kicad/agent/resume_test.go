@@ -13,6 +13,7 @@ import (
 // A run that is taken up has the prompt that it began with, though its documents
 // have changed, the baseline of the snapshot, and every check due.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	b.must("rename_net", in{"from": "STATUS", "to": "HEARTBEAT"})
 	b.must("edit_file", in{"path": "docs/PINOUT.md", "old": "/STATUS  ", "new": "/HEARTBEAT"})
@@ -44,6 +45,7 @@ func TestResume(t *testing.T) {
 // The baseline of a run that is taken up is the snapshot's: what the run broke
 // before it was killed is new.
 func TestResume_BaselineIsTheSnapshot(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, divider())
 	b.dangle()
 	r := b.again()
@@ -54,6 +56,7 @@ func TestResume_BaselineIsTheSnapshot(t *testing.T) {
 
 // An edit of several files that a kill cut off in between is taken back whole.
 func TestResume_HalfAnEdit(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	if err := b.base.get(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,6 +88,7 @@ func TestResume_HalfAnEdit(t *testing.T) {
 
 // An edit that is kept or put back leaves no intent behind.
 func TestIntent_IsRemoved(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, nil)
 	b.must("rename_net", in{"from": "STATUS", "to": "HEARTBEAT"})
 	b.refuses("edit_file", in{"path": "beacon.kicad_sch", "old": "(paper \"A4\")", "new": "(papper \"A4\")"}, "reverted")

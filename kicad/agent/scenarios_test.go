@@ -46,7 +46,7 @@ func playWith(t *testing.T, more func(*task.Config), turns ...llmtest.Turn) (p *
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := kicadcli.New(kicadcli.Options{Path: cli})
+	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,7 @@ func looks(n int) llmtest.Turn { return calls("list_symbols", in{"filter": strco
 // AC-15.1 (B-133, B-14 to B-18): a grant of five; conversation, ledger, unlock state and touched files stay, and the
 // transcript has one budget-extended with the grant and the tokens so far (B-16).
 func TestLoop_AC15_1(t *testing.T) {
+	t.Parallel()
 	var asked []task.Exhausted
 	p, events := playWith(t, func(c *task.Config) {
 		c.MaxTurns = 2
@@ -130,10 +131,12 @@ func messageOf(nameAndArgs ...any) llm.Message {
 // AC-15.2 and AC-15.3 (B-134, B-135, B-19 to B-21): declined, and with nobody to ask: the run fails, nothing is told
 // of an extension, and the tree is as it was.
 func TestLoop_AC15_2_3(t *testing.T) {
+	t.Parallel()
 	for name, ask := range map[string]func(context.Context, task.Exhausted) (int, error){
 		"declined": func(context.Context, task.Exhausted) (int, error) { return 0, nil }, "nobody": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p, events := playWith(t, func(c *task.Config) { c.MaxTurns, c.Ask = 2, ask }, calls(setR2...), looks(1))
 			p.ends(task.Failed, task.PathTurnBudget)
 			if len(only(*events, "budget-extended")) > 0 {
@@ -152,6 +155,7 @@ func TestLoop_AC15_2_3(t *testing.T) {
 
 // AC-15.6 (B-138, B-39): with five turns left, one message that asks to converge and repeats the batching instruction.
 func TestLoop_AC15_6(t *testing.T) {
+	t.Parallel()
 	p, _ := playWith(t, func(c *task.Config) { c.MaxTurns = 7 }, looks(1), looks(2), looks(3), calls(finished...))
 	p.ends(task.Done, task.PathDone)
 	for i, req := range p.script.Requests() {
@@ -182,6 +186,7 @@ func partsText(m llm.Message) string {
 
 // AC-15.27 (B-148, B-33): replies without a call are a stall only three in a row.
 func TestLoop_AC15_27(t *testing.T) {
+	t.Parallel()
 	say := llmtest.Say("I think.")
 	p, _ := playWith(t, func(*task.Config) {}, say, say, looks(1), say, looks(2), say, calls(finished...))
 	p.ends(task.Done, task.PathDone)
@@ -192,6 +197,7 @@ func TestLoop_AC15_27(t *testing.T) {
 // AC-15.10 (B-140, B-116) through the loop: the one that fits is resolved, the other is named with what is open, and
 // done is refused for the one that is left.
 func TestLoop_AC15_10(t *testing.T) {
+	t.Parallel()
 	p := playRun(t, divider(),
 		calls(slices.Concat(proposed, []any{
 			"record_constraint",
@@ -218,6 +224,7 @@ func TestLoop_AC15_10(t *testing.T) {
 // B-154: the seed has no scenarios AC-15.7, 8, 11, 16 to 19 and 23 to 26; a test under such a number says that it
 // goes by the context.
 func TestB154_AbsentNumbers(t *testing.T) {
+	t.Parallel()
 	absent := []int{7, 8, 11, 16, 17, 18, 19, 23, 24, 25, 26}
 	names := regexp.MustCompile(`(?m)^func Test\w*AC15_([0-9]+)`)
 	for _, dir := range []string{".", "../docs", "../../task"} {

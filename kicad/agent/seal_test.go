@@ -22,7 +22,7 @@ import (
 // planned is what init would do in a folder, and the states in short.
 func planned(t *testing.T, dir string) (steps []docs.Step, states string, err error) {
 	t.Helper()
-	r, err := kicadcli.New(kicadcli.Options{Path: kicadtest.CLI(t)})
+	r, err := kicadcli.New(kicadcli.Options{Path: kicadtest.CLI(t), Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +81,7 @@ func initialised(t *testing.T, files map[string]string) map[string]string {
 // init goes on with it, keeps what the run wrote, and repairs what the design has
 // changed since. What a hand changed stays protected, also when a run edits it later.
 func TestSeal_InitKnowsWhatTheRunEdited(t *testing.T) {
+	t.Parallel()
 	files := initialised(t, divider())
 	hand := files["docs/PINOUT.md"] + "\nBy hand.\n"
 	files["docs/PINOUT.md"] = hand
@@ -132,6 +133,7 @@ func TestSeal_InitKnowsWhatTheRunEdited(t *testing.T) {
 // A config with changes of the user's is not written over, nor does it keep the run
 // from being committed.
 func TestSeal_LeavesAConfigInWorkAlone(t *testing.T) {
+	t.Parallel()
 	b := newTable(t, initialised(t, divider()))
 	config := b.bytes(docs.ConfigName)
 	b.must("edit_file", in{"path": "docs/BOM.md", "old": "# p: bill", "new": "# The bill"})

@@ -60,7 +60,7 @@ func (b *Bench) tools() ([]tool.Tool, error) {
 		add(toolSetField, "Sets a field of a part by its reference: Value, Footprint or another, or a flag (dnp, in_bom, on_board), in every unit, and on the board where the footprint has it. Documents are not changed.", b.setField, writing),
 		add(toolERC, "Runs kicad-cli's electrical rules check and compares it with the start of the run. Due after every edit of a KiCad file.", b.checkTool(obligeERC, errNoSheet), reading),
 		add(toolDRC, "Runs kicad-cli's design rules check with schematic parity and compares it with the start of the run. Due after every edit of the board, and of a sheet that has a board.", b.checkTool(obligeDRC, errNoBoard), reading),
-		add(toolDrift, "Compares the documents (bill of materials, pinout, constraints) with the design and with the start of the run. Due after every edit of a KiCad file or a document.", b.checkDrift, reading),
+		add(toolDrift, "Compares the documents (bill of materials, pinout, the firmware's pins.h, constraints) with the design and with the start of the run. Due after every edit of a KiCad file or a document.", b.checkDrift, reading),
 		add(toolFixDocs, "Brings the tables of the documents in line with the design: values, footprints, part numbers, marks, counts, nets, pin names, rows that are gone or missing. All other bytes stay.", b.fixDocs, writing),
 		add(toolRecord, "Records a constraint in the registry and in its document, and opens what it affects for another look. Recording a key again replaces it.", b.recordConstraint, writing),
 		add(toolResolve, "Says that what a constraint affects was looked at again: one, or several as entries.", b.resolveAffected, writing),

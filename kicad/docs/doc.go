@@ -19,5 +19,7 @@
 //	<!-- fiducial:pinout J U -->
 //
 // lists every pin of every part whose reference begins with one of these prefixes. All other tables may be incomplete:
-// only what they say is compared. CHANGELOG.md and DECISIONS.md tell what was, and are compared with nothing.
+// only what they say is compared. A firmware's header of pins, such as pins.h ([IsHeader]), is a document too: a name in
+// it that is a net must stand for a pin on that net. It is compared and never repaired. CHANGELOG.md and DECISIONS.md tell
+// what was, and are compared with nothing.
 package docs

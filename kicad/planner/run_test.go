@@ -34,7 +34,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, dir: t.TempDir()}
 	var err error
-	if d.cli, err = kicadcli.New(kicadcli.Options{Path: kicadtest.CLI(t), TempDir: t.TempDir()}); err != nil {
+	if d.cli, err = kicadcli.New(kicadcli.Options{Path: kicadtest.CLI(t), TempDir: t.TempDir(), Limit: 5 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.cli.Close() })
