@@ -162,6 +162,16 @@ func (a *app) newUI() *ui.UI {
 	return ui.New(o)
 }
 
+// answer is the end of a command that has one thing to say: object with --json, else the line.
+func (a *app) answer(object any, format string, args ...any) error {
+	u := a.newUI()
+	if a.json {
+		return u.Object(object)
+	}
+	u.Line(format, args...)
+	return u.Close()
+}
+
 // runner makes what runs kicad-cli.
 func (a *app) runner() (*kicadcli.Runner, error) {
 	dir, err := a.tmp.get()

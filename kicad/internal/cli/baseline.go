@@ -272,18 +272,19 @@ func (g gitAt) extract(ctx context.Context, commit string, files []blob, dir str
 		return err
 	}
 	r := bufio.NewReader(pipe)
+	links := links{root: root, symlink: root.Symlink, target: map[string]string{}}
 	for _, f := range files {
-		if err = writeBlob(root, r, f); err != nil {
+		if err = writeBlob(root, r, f, links); err != nil {
 			err = fmt.Errorf("%s of %.12s: %w", f.name, commit, err)
 			break
 		}
 	}
 	_, drained := io.Copy(io.Discard, r)
-	return errors.Join(err, drained, cmd.Wait())
+	return errors.Join(err, drained, cmd.Wait(), links.copyAll())
 }
 
 // writeBlob reads "<oid> blob <size>\n<content>\n", the answer of cat-file.
-func writeBlob(root *os.Root, r *bufio.Reader, f blob) error {
+func writeBlob(root *os.Root, r *bufio.Reader, f blob, l links) error {
 	head, err := r.ReadString('\n')
 	if err != nil {
 		return err
@@ -302,11 +303,7 @@ func writeBlob(root *os.Root, r *bufio.Reader, f blob) error {
 		return err
 	}
 	if f.link {
-		target := string(data[:size])
-		if path.IsAbs(target) || !fs.ValidPath(path.Join(path.Dir(f.name), target)) {
-			return nil // it leads out of the repository
-		}
-		return root.Symlink(target, name)
+		return l.make(f.name, string(data[:size]))
 	}
 	return root.WriteFile(name, data[:size], 0o600)
 }

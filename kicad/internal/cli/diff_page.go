@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -112,20 +113,33 @@ func plainName(s string) string {
 
 // browse shows the page. That it cannot is no failure: the page is there, and its name was told.
 func (a *app) browse(ctx context.Context, how, page string) {
-	display := a.lookup("DISPLAY") != "" || a.lookup("WAYLAND_DISPLAY") != ""
-	if how == "no" || how == "auto" && (!a.OutTerminal || !display) {
+	if how == "no" || how == "auto" && (!a.OutTerminal || !screen(runtime.GOOS, a.lookup)) {
 		return
 	}
-	for _, opener := range []string{"xdg-open", "open"} {
-		path, err := exec.LookPath(opener)
-		if err != nil {
-			continue
-		}
-		cmd := exec.CommandContext(context.WithoutCancel(ctx), path, page)
-		cmd.Env = a.Environ
-		if cmd.Start() == nil {
-			_ = cmd.Process.Release() // the browser stays when we go
-		}
+	opener := openerOf(runtime.GOOS)
+	path, err := exec.LookPath(opener[0])
+	if err != nil {
 		return
 	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, append(opener[1:], page)...)
+	cmd.Env = a.Environ
+	if cmd.Start() == nil {
+		_ = cmd.Process.Release() // the browser stays when we go
+	}
+}
+
+// screen reports whether a page can be shown: Windows and macOS have a screen always, elsewhere the environment names it.
+func screen(goos string, lookup func(string) string) bool {
+	return goos == "windows" || goos == "darwin" || lookup("DISPLAY") != "" || lookup("WAYLAND_DISPLAY") != ""
+}
+
+// openerOf is the command by which a system shows a file in the program that is meant for it, without the file.
+func openerOf(goos string) []string {
+	switch goos {
+	case "windows": // start is no program, and cmd would read a name with & as two commands
+		return []string{"rundll32", "url.dll,FileProtocolHandler"}
+	case "darwin":
+		return []string{"open"}
+	}
+	return []string{"xdg-open"}
 }

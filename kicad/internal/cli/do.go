@@ -21,6 +21,7 @@ import (
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/internal/ui"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
+	"github.com/fiducial-dev/fiducial/kicad/planner"
 	"github.com/fiducial-dev/fiducial/machine"
 	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/task"
@@ -53,19 +54,16 @@ fiducial resume goes on. The records of the run are in the journal, see fiducial
 
 Exit codes: 0 done, 1 refused or failed, 2 it could not begin and nothing was written, 130 interrupted.
 
-Without a key and without --model the built-in planner is the model. It needs no account and no network, and carries out
-mechanical requests:
+Without a key and without --model the built-in planner is the model. It needs no account and no network.
 
-  rename net OLD to NEW             set value of R1 to 4k7
-  rename reference R1 to R10        set footprint of R1 to Resistor_SMD:R_0805_2012Metric
-  mark R1 as DNP (or: do not fit R1; fit R1)
-  set field MPN of R1 to RC0603FR-074K7L
-  check and fix docs                repairs the documents by the design
+` + planner.Help + `
 
 JSON keys: run, outcome, path, detail, model, request, dry_run, commit, files [], stat [path, added, deleted],
 diff (of a dry run), verification [], warnings [], turns, usage, preserved, restored, summary, transcript, exit_code.`,
 		Example: `  fiducial do "rename net STATUS to HEARTBEAT"
   fiducial do --dry-run "set value of R1 to 470"
+  fiducial do "add a constraint: D1 current at most 20 mA because its data sheet says so"
+  fiducial do "set R1 to 470; exclude SW1 from the BOM and record the decision to use 0603 parts because they are in stock"
   fiducial do --model builtin --json "rename reference R3 to R30"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

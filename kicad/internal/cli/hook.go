@@ -99,14 +99,15 @@ func (a *app) hookFile(ctx context.Context) (string, error) {
 	return file, nil
 }
 
-// script is the hook. It is a shell script, for git runs hooks by a shell on every system.
+// script is the hook. It is a shell script, for git runs hooks by a shell on every system, also on Windows, whose shell
+// takes paths with slashes alone.
 func script(exe string, strict bool) string {
 	call := "exec \"$fiducial\" hook run"
 	if strict {
 		call += " --strict"
 	}
 	return "#!/bin/sh\n" + hookMark + ". fiducial hook remove takes it away, git commit --no-verify goes past it.\n" +
-		"fiducial=$(command -v fiducial) || fiducial='" + strings.ReplaceAll(exe, "'", `'\''`) + "'\n" +
+		"fiducial=$(command -v fiducial) || fiducial='" + strings.ReplaceAll(filepath.ToSlash(exe), "'", `'\''`) + "'\n" +
 		"if [ ! -x \"$fiducial\" ]; then\n" +
 		"\techo 'fiducial is not in PATH, so the design was not checked: install it, or run git commit --no-verify' >&2\n\texit 1\nfi\n" +
 		call + "\n"
@@ -127,9 +128,9 @@ func (a *app) installHook(ctx context.Context, strict bool) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return cannot(err)
 	case err == nil && string(have) == text:
-		return a.hookDone(hookJSON{Hook: file, Done: "unchanged"}, "the hook is there already: %s", file)
+		return a.answer(hookJSON{Hook: file, Done: "unchanged"}, "the hook is there already: %s", file)
 	case err == nil && !bytes.Contains(have, []byte(hookMark)) && bytes.Contains(have, []byte(hookCall)):
-		return a.hookDone(hookJSON{Hook: file, Done: "chained"}, "%s runs it already", file)
+		return a.answer(hookJSON{Hook: file, Done: "chained"}, "%s runs it already", file)
 	case err == nil && !bytes.Contains(have, []byte(hookMark)):
 		return cannot(fmt.Errorf("%s is there already and is not ours; it was not touched", file), "add this line to it: "+hookCall+" || exit 1")
 	}
@@ -147,7 +148,7 @@ func (a *app) installHook(ctx context.Context, strict bool) error {
 	if err := root.Chmod(filepath.Base(file), 0o755); err != nil {
 		return cannot(err)
 	}
-	return a.hookDone(hookJSON{Hook: file, Done: "installed"}, "installed: %s", file)
+	return a.answer(hookJSON{Hook: file, Done: "installed"}, "installed: %s", file)
 }
 
 func (a *app) removeHook(ctx context.Context) error {
@@ -158,7 +159,7 @@ func (a *app) removeHook(ctx context.Context) error {
 	have, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return a.hookDone(hookJSON{Hook: file, Done: "absent"}, "there is no hook: %s", file)
+		return a.answer(hookJSON{Hook: file, Done: "absent"}, "there is no hook: %s", file)
 	case err != nil:
 		return cannot(err)
 	case !bytes.Contains(have, []byte(hookMark)):
@@ -167,16 +168,7 @@ func (a *app) removeHook(ctx context.Context) error {
 	if err := os.Remove(file); err != nil {
 		return cannot(err)
 	}
-	return a.hookDone(hookJSON{Hook: file, Done: "removed"}, "removed: %s", file)
-}
-
-func (a *app) hookDone(out hookJSON, format string, args ...any) error {
-	u := a.newUI()
-	if a.json {
-		return u.Object(out)
-	}
-	u.Line(format, args...)
-	return u.Close()
+	return a.answer(hookJSON{Hook: file, Done: "removed"}, "removed: %s", file)
 }
 
 // index is git with the index that a commit is made from, which for git commit FILE is not the usual one.

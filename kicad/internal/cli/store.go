@@ -153,16 +153,11 @@ func (a *app) exportRun(ctx context.Context, which, output string, all bool) (er
 	if err != nil {
 		return err
 	}
-	u := a.newUI()
-	if a.json {
-		return u.Object(struct {
-			Run   string `json:"run"`
-			File  string `json:"file"`
-			Bytes int64  `json:"bytes"`
-		}{r.ID, output, n})
-	}
-	u.Line("run %s: %s, %d bytes", r.ID, output, n)
-	return u.Close()
+	return a.answer(struct {
+		Run   string `json:"run"`
+		File  string `json:"file"`
+		Bytes int64  `json:"bytes"`
+	}{r.ID, output, n}, "run %s: %s, %d bytes", r.ID, output, n)
 }
 
 // exportTo writes a new file, and takes away what it could not finish.
@@ -268,15 +263,10 @@ func (a *app) importRun(ctx context.Context, name string) error {
 	case err != nil:
 		return journalFailure(err)
 	}
-	u := a.newUI()
-	if a.json {
-		return u.Object(struct {
-			Run     string `json:"run"`
-			Journal string `json:"journal"`
-		}{run, at.String()})
-	}
-	u.Line("run %s is in the journal %s now", run, at)
-	return u.Close()
+	return a.answer(struct {
+		Run     string `json:"run"`
+		Journal string `json:"journal"`
+	}{run, at.String()}, "run %s is in the journal %s now", run, at)
 }
 
 // exportStart is how an exported run begins.
@@ -333,16 +323,11 @@ func (a *app) forkRun(ctx context.Context, which string, at uint64) error {
 	case err != nil:
 		return journalFailure(err)
 	}
-	u := a.newUI()
-	if a.json {
-		return u.Object(struct {
-			Run     string `json:"run"`
-			Parent  string `json:"parent"`
-			Records uint64 `json:"records"`
-		}{child, r.ID, last})
-	}
-	u.Line("run %s begins with the first %d records of run %s", child, last, r.ID)
-	return u.Close()
+	return a.answer(struct {
+		Run     string `json:"run"`
+		Parent  string `json:"parent"`
+		Records uint64 `json:"records"`
+	}{child, r.ID, last}, "run %s begins with the first %d records of run %s", child, last, r.ID)
 }
 
 // removeFolder takes away what is kept of a run beside the journal.
