@@ -115,24 +115,21 @@ func plainLists(s *jsonschema.Schema, t reflect.Type, own map[reflect.Type]*json
 	if s == nil || own[t] != nil {
 		return
 	}
-	switch t.Kind() {
-	case reflect.Slice:
+	switch kind := t.Kind(); {
+	case kind == reflect.Slice || kind == reflect.Array:
 		if !pointer && slices.Equal(s.Types, []string{"null", "array"}) {
 			s.Type, s.Types = "array", nil
 		}
 		plainLists(s.Items, t.Elem(), own)
-	case reflect.Array:
-		plainLists(s.Items, t.Elem(), own)
-	case reflect.Map:
+	case kind == reflect.Map:
 		plainLists(s.AdditionalProperties, t.Elem(), own)
-	case reflect.Struct:
+	case kind == reflect.Struct:
 		for _, field := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if !field.Anonymous {
 				plainLists(s.Properties[cmp.Or(name, field.Name)], field.Type, own)
 			}
 		}
-	default:
 	}
 }
 

@@ -419,8 +419,15 @@ func TestE112_Summaries(t *testing.T) {
 		limit, own, per, n int
 		whole              bool
 	}{
-		{1001, 0, 0, 4096, true}, {1001, 0, 0, 4097, false}, {1001, 0, 0, 200_000, false}, {5000, 0, 0, 5000, true}, {5000, 0, 0, 5001, false},
-		{1001, -1, 0, 200_000, true}, {1001, 0, -1, 200_000, true}, {1001, 10_000, 0, 9000, true}, {-1, 0, 0, 200_000, true},
+		{1001, 0, 0, 4096, true},
+		{1001, 0, 0, 4097, false},
+		{1001, 0, 0, 200_000, false},
+		{5000, 0, 0, 5000, true},
+		{5000, 0, 0, 5001, false},
+		{1001, -1, 0, 200_000, true},
+		{1001, 0, -1, 200_000, true},
+		{1001, 10_000, 0, 9000, true},
+		{-1, 0, 0, 200_000, true},
 	} {
 		s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (tool.Output, error) {
 			return tool.Output{}, errors.New(text(c.n))
