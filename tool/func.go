@@ -115,15 +115,15 @@ func plainLists(s *jsonschema.Schema, t reflect.Type, own map[reflect.Type]*json
 	if s == nil || own[t] != nil {
 		return
 	}
-	switch kind := t.Kind(); {
-	case kind == reflect.Slice || kind == reflect.Array:
+	switch t.Kind() { //nolint:exhaustive // the other kinds hold no lists
+	case reflect.Slice, reflect.Array:
 		if !pointer && slices.Equal(s.Types, []string{"null", "array"}) {
 			s.Type, s.Types = "array", nil
 		}
 		plainLists(s.Items, t.Elem(), own)
-	case kind == reflect.Map:
+	case reflect.Map:
 		plainLists(s.AdditionalProperties, t.Elem(), own)
-	case kind == reflect.Struct:
+	case reflect.Struct:
 		for _, field := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if !field.Anonymous {
