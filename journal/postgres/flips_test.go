@@ -1,3 +1,5 @@
+//go:build unix
+
 // SPDX-License-Identifier: Apache-2.0
 
 package postgres_test
