@@ -51,15 +51,16 @@ type core struct {
 	exec   tool.Executor
 	server *tool.Server // nil with an executor of the caller's
 
-	state  machine.State
-	lock   lock  // the committed prefix
-	store  store // journal and checkpoint
-	counts counts
-	guard  loopGuard
-	meter  meter
-	audit  cacheAudit
-	pruner pruner
-	inbox  inbox
+	state   machine.State
+	lock    lock  // the committed prefix
+	store   store // journal and checkpoint
+	counts  counts
+	guard   loopGuard
+	meter   meter
+	audit   cacheAudit
+	pruner  pruner
+	written written
+	inbox   inbox
 
 	seq         uint64 // of the last event
 	sent        int    // messages of the history that a request has held
@@ -416,7 +417,7 @@ func (c *core) edited(in machine.Input) {
 	c.store.owed = 0 // S-90
 	c.guard = loopGuard{}
 	c.meter.forget()
-	c.pruner = pruner{}
+	c.pruner, c.written = pruner{}, written{}
 	c.audit.forget(CachePrefixEdited)
 }
 
@@ -430,12 +431,14 @@ func (e *Engine) Run(ctx context.Context, in ...llm.Message) (*Locked, Outcome, 
 	return l, out, err
 }
 
-// Close ends the engine's hold on its run in the journal.
+// Close ends the engine's hold on its run in the journal, and on the list of tools of a
+// server that it shares. It may be run again: that takes both up anew.
 func (h handle) Close(ctx context.Context) error {
 	c, done, err := h.use("close")
 	if err != nil {
 		return err
 	}
 	defer done()
+	c.lock.letGo()
 	return c.store.close(ctx)
 }

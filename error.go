@@ -5,6 +5,7 @@ package fiducial
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -77,6 +78,8 @@ type Error struct {
 	Op     string // what was being done: lock, run, resume, ...
 	Detail string
 	Err    error // the cause; may be nil
+
+	lost string // what has to be done about the messages of Run
 }
 
 func (e *Error) Error() string {
@@ -89,9 +92,21 @@ func (e *Error) Error() string {
 		s += ": " + e.Detail
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + e.cause()
+	}
+	if e.lost != "" {
+		s += "; " + e.lost
 	}
 	return s
+}
+
+// cause is the text of the cause without what stands before it already.
+func (e *Error) cause() string {
+	s := strings.TrimPrefix(e.Err.Error(), "fiducial: ")
+	if e.Op != "" {
+		s = strings.TrimPrefix(s, e.Op+": ")
+	}
+	return strings.TrimPrefix(s, string(e.Kind)+": ")
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -153,6 +153,7 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	fresh := r.state.Len() <= max(r.sent, r.lock.n)
 	if !fresh {
 		r.pruner.unsee(r.state.Len() - 1)
+		r.written.forget(r.state.Len() - 1)
 	}
 	if err := step(r.core, r.op, machine.Notice{Op: p.Op, Text: text, Fresh: fresh}); err != nil {
 		return r.fail(err)
@@ -177,7 +178,12 @@ func (r *run) request(ctx context.Context) (*llm.Request, *exit) {
 		return req, nil
 	}
 	req.Tools = slices.Clone(req.Tools)
-	if e := r.preRequest(ctx, req); e != nil || !r.generating() {
+	r.written.take(r.state.History())
+	e := r.preRequest(ctx, req)
+	if n := r.written.mend(r.state.History()); n >= 0 && (e == nil || e.err == nil) {
+		return nil, r.fail(r.wroteInto(n))
+	}
+	if e != nil || !r.generating() {
 		return nil, e
 	}
 	if err := r.lock.verify(req, true); err != nil {
@@ -190,6 +196,14 @@ func (r *run) request(ctx context.Context) (*llm.Request, *exit) {
 	}
 	req.Prefix = r.lock.n
 	return req, nil
+}
+
+// wroteInto is for a hook that has written into message n instead of replacing it.
+func (r *run) wroteInto(n int) error {
+	if n < r.lock.n {
+		return fail(KindPrefix, "request", nil, "a tool or a message of the committed prefix was changed")
+	}
+	return contractError(HookPreRequest, "it wrote into message %d of the history, which was put back; a hook that wants other messages gives req.Messages a new slice", n)
 }
 
 func checkRequest(messages []llm.Message) error {

@@ -31,8 +31,9 @@ type Interceptor interface {
 
 	// PreRequest is asked before every request. Changes to req are for this request
 	// only and must not touch the committed prefix; its slices must not be written
-	// to, only replaced. An engine with interceptors compares the committed prefix with
-	// what it held before each request, and refuses one in which it was written to.
+	// to, only replaced. An engine with interceptors compares the history with what it
+	// held before each request: when it was written to, what was there is put back and
+	// the run ends with an error.
 	PreRequest(ctx context.Context, inv Invocation, req *llm.Request) (RequestAnswer, error)
 
 	// AfterResponse is asked when a complete reply is history and none of its calls

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -73,12 +74,8 @@ func isNil(v any) bool {
 	if v == nil {
 		return true
 	}
-	switch r := reflect.ValueOf(v); r.Kind() {
-	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan:
-		return r.IsNil()
-	default:
-		return false
-	}
+	r := reflect.ValueOf(v)
+	return slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan}, r.Kind()) && r.IsNil()
 }
 
 // WithSystem sets the system prompt.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ type lock struct {
 	holds   imprint       // of tools and base, where hooks have requests in hand
 	hooks   bool
 	release func()
+	closed  bool // the tools were let go by Close; a run locks them again
 }
 
 // noteLock is the kind of the journal note that holds a lockNote.
@@ -42,17 +44,13 @@ type lockNote struct {
 
 // commitPrefix locks what the engine holds now.
 func (c *core) commitPrefix(op string) (err error) {
-	release := func() {}
-	if c.server != nil {
-		release = c.server.Lock() // before the list is read, so that it stays
-	}
+	release := c.lockTools() // before the list is read, so that it stays
 	defer func() {
 		if err != nil {
 			release()
 		}
 	}()
-	specs := slices.Clone(c.exec.Specs())
-	slices.SortStableFunc(specs, func(a, b llm.Tool) int { return strings.Compare(a.Name, b.Name) })
+	specs := c.specs()
 	for i := 1; i < len(specs); i++ {
 		if specs[i].Name == specs[i-1].Name {
 			return fail(KindConfig, op, nil, "two tools are called %q", specs[i].Name)
@@ -74,6 +72,48 @@ func (c *core) commitPrefix(op string) (err error) {
 	return nil
 }
 
+func (c *core) specs() []llm.Tool {
+	specs := slices.Clone(c.exec.Specs())
+	slices.SortStableFunc(specs, func(a, b llm.Tool) int { return strings.Compare(a.Name, b.Name) })
+	return specs
+}
+
+// lockTools keeps the server's list of tools as it is until release is called, or nobody
+// holds the engine any more: others may share the server.
+func (c *core) lockTools() (release func()) {
+	if c.server == nil {
+		return func() {}
+	}
+	unlock := c.server.Lock()
+	dropped := runtime.AddCleanup(c, func(unlock func()) { unlock() }, unlock)
+	return func() {
+		dropped.Stop()
+		unlock()
+	}
+}
+
+// letGo is for an engine that was closed, and may be run again all the same.
+func (l *lock) letGo() {
+	if l.held && !l.closed {
+		l.release()
+		l.closed = true
+	}
+}
+
+// relock undoes letGo, unless the tools are others by now.
+func (c *core) relock(op string) error {
+	if !c.lock.held || !c.lock.closed {
+		return nil
+	}
+	release := c.lockTools()
+	if !sameTools(c.specs(), c.lock.tools) {
+		release()
+		return fail(KindPrefix, op, nil, "the tools were changed after Close; call Unlock, then Lock, to commit those that there are now")
+	}
+	c.lock.release, c.lock.closed = release, false
+	return nil
+}
+
 func (l *lock) note() lockNote {
 	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest}
 	for _, t := range l.tools {
@@ -82,22 +122,25 @@ func (l *lock) note() lockNote {
 	return n
 }
 
+// openFirst is the way on for a run whose engine is put together otherwise now.
+const openFirst = "put it back as it was, or commit a new prefix: make another Engine, and call its Open, then Lock, then Resume or Run"
+
 // adopt takes over the lock of a run that this process did not begin, after
 // checking that the engine was put together as it was then.
 func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 	now := l.note()
 	if now.System != stored.System {
-		return fail(KindPrefix, op, nil, "the system prompt differs from the one that the run was locked with")
+		return fail(KindPrefix, op, nil, "the system prompt differs from the one that the run was locked with; %s", openFirst)
 	}
 	if d := diffTools(stored.Tools, now.Tools); d != "" {
-		return fail(KindPrefix, op, nil, "the tools differ from those that the run was locked with: %s", d)
+		return fail(KindPrefix, op, nil, "the tools differ from those that the run was locked with: %s; %s", d, openFirst)
 	}
 	if stored.N > len(history) {
-		return fail(KindPrefix, op, nil, "the run was locked with %d messages, and the journal holds %d", stored.N, len(history))
+		return fail(KindPrefix, op, nil, "the run was locked with %d messages, and the journal holds %d; %s", stored.N, len(history), openFirst)
 	}
 	digest, err := digestOf(history[:stored.N])
 	if err != nil || digest != stored.Prefix {
-		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with", stored.N)
+		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with; %s", stored.N, openFirst)
 	}
 	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
 	l.watch()

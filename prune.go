@@ -80,6 +80,9 @@ func (c *core) project() []llm.Message {
 		return history
 	}
 	p.sent = append(p.sent, history[len(p.sent):]...)
+	if len(c.cfg.interceptors) > 0 { // they may write into it
+		return slices.Clone(p.sent)
+	}
 	return slices.Clip(p.sent)
 }
 

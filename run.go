@@ -153,6 +153,10 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 	if err != nil {
 		return Outcome{Reason: Failed}, err
 	}
+	if err := c.relock(op); err != nil {
+		done()
+		return Outcome{Reason: Failed}, err
+	}
 	c.running, c.view, c.stream, c.observerErr = true, c.state.History(), stream, nil
 	c.turnsBefore, c.warned = c.counts.lifetime, warned{}
 	c.inbox.begin()
@@ -301,14 +305,11 @@ func (r *run) lostInput(err error, given int) error {
 	switch {
 	case r.input == inputUnsure:
 		say = "whether the message was stored is not known; call Open and look at History before you give it again"
-	case e.Kind != KindCancelled && e.Kind != KindJournal && e.Kind != KindFenced:
+	case e.Kind != KindCancelled && e.Kind != KindJournal && e.Kind != KindFenced && e.Kind != KindPrefix:
 		return err // it was refused
 	}
-	told := *e
-	if told.Detail != "" {
-		say = told.Detail + "; " + say
-	}
-	told.Detail = say
+	told := *e // errors.Is and As find what they found
+	told.lost = say
 	return &told
 }
 

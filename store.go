@@ -298,7 +298,7 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 	}
 	if c.lock.held {
 		if r.lock == nil {
-			return fail(KindPrefix, op, nil, "run %s has no committed prefix; open it before the lock", s.run)
+			return fail(KindPrefix, op, nil, "run %s has no committed prefix; %s", s.run, openFirst)
 		}
 		if err := c.lock.adopt(op, *r.lock, r.state.History()); err != nil {
 			return err
@@ -332,7 +332,7 @@ func (c *core) install(r *replayed) {
 	}
 	c.guard, c.audit = r.guard, cacheAudit{}
 	c.meter.replace(&r.meter)
-	c.pruner = pruner{}
+	c.pruner, c.written = pruner{}, written{}
 	if mark := min(r.mark, c.state.Len()); mark > 0 && c.cfg.prune != nil {
 		c.pruner.move(c.state.History(), mark, c.lock.n)
 	}

@@ -158,7 +158,7 @@ func (f *Folder) grown(file diskFile, s *scan) (bool, error) {
 	if info.Size() == s.end {
 		now, err := f.disk.Stat(s.where)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, now) {
-			return false, &Error{Kind: KindNotFound, Op: "follow", Run: s.run, Err: errors.New("it was deleted")}
+			return false, &Error{Kind: KindNotFound, Op: "follow", Run: s.run, Err: errDeleted}
 		}
 		return false, nil
 	}

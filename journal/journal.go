@@ -63,7 +63,8 @@ type Journal interface {
 
 	// Follow is Read that goes on with new records as they come. It ends when the
 	// last append was marked as ended, with the first error, and quietly when ctx
-	// ends.
+	// ends. When the run is deleted it ends with [ErrNotFound], also when another one
+	// of its name was made since: the records are always those of one run.
 	Follow(ctx context.Context, run string, from uint64) iter.Seq2[Record, error]
 
 	// Stat describes one run.

@@ -5,6 +5,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -128,7 +129,7 @@ func (m *Memory) Read(ctx context.Context, run string, from uint64) iter.Seq2[Re
 			yield(Record{}, err)
 			return
 		}
-		records, _, err := m.since("read", run, from, false)
+		_, records, _, err := m.since("read", run, from, false)
 		if err != nil {
 			yield(Record{}, err)
 			return
@@ -145,24 +146,24 @@ func (m *Memory) Read(ctx context.Context, run string, from uint64) iter.Seq2[Re
 	}
 }
 
-// since is what the run holds from a sequence number on. With wait it also
+// since is the run and what it holds from a sequence number on. With wait it also
 // returns a channel that is closed at the next change, nil when the run has ended.
-func (m *Memory) since(op, run string, from uint64, wait bool) ([]Record, <-chan struct{}, error) {
+func (m *Memory) since(op, run string, from uint64, wait bool) (*memoryRun, []Record, <-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, err := m.find(op, run)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	n := uint64(len(r.records))
 	records := slices.Clip(r.records[min(max(from, 1)-1, n):])
 	if !wait || r.mark.Ended {
-		return records, nil, nil
+		return r, records, nil, nil
 	}
 	if r.grown == nil {
 		r.grown = make(chan struct{})
 	}
-	return records, r.grown, nil
+	return r, records, r.grown, nil
 }
 
 // Follow implements [Journal].
@@ -173,8 +174,15 @@ func (m *Memory) Follow(ctx context.Context, run string, from uint64) iter.Seq2[
 			return
 		}
 		next := max(from, 1)
+		var first *memoryRun
 		for ctx.Err() == nil {
-			records, more, err := m.since("follow", run, next, true)
+			r, records, more, err := m.since("follow", run, next, true)
+			if first == nil {
+				first = r
+			}
+			if err == nil && r != first {
+				err = &Error{Kind: KindNotFound, Op: "follow", Run: run, Err: errDeleted}
+			}
 			if err != nil {
 				yield(Record{}, err)
 				return
@@ -195,6 +203,10 @@ func (m *Memory) Follow(ctx context.Context, run string, from uint64) iter.Seq2[
 		}
 	}
 }
+
+// errDeleted says why a run is not there any more, whether or not another one was
+// made under its name.
+var errDeleted = errors.New("it was deleted")
 
 // wake tells followers that there is something to see. It needs the journal's lock.
 func (r *memoryRun) wake() {

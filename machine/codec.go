@@ -33,6 +33,10 @@ var (
 	// ErrNotUTF8 is text that JSON cannot hold without changing it. Whoever feeds
 	// the state makes text valid before.
 	ErrNotUTF8 = errors.New("a text is not valid UTF-8")
+
+	// ErrNotJSON is data of a note or of a vendor that is no JSON, or that is nested
+	// too deeply to be stored.
+	ErrNotJSON = errors.New("data of a note or a vendor is not JSON, or nested more than 1000 deep")
 )
 
 // EncodeInput writes an input as a kind and one line of JSON. Kinds are words in
@@ -43,8 +47,8 @@ func EncodeInput(in Input) (kind string, data []byte, err error) {
 	if in == nil {
 		return "", nil, &CodecError{Kind: kind, Err: ErrUnknownKind}
 	}
-	if !textOf(in) {
-		return "", nil, &CodecError{Kind: kind, Err: ErrNotUTF8}
+	if err := Storable(in); err != nil {
+		return "", nil, err
 	}
 	data, err = marshal(in)
 	if err != nil {

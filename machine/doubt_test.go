@@ -17,7 +17,8 @@ func lost(t *testing.T, doubt bool) *machine.State {
 	t.Helper()
 	var s machine.State
 	for _, in := range []machine.Input{
-		machine.AppendInput{Message: llm.UserText("go")}, machine.Start{},
+		machine.AppendInput{Message: llm.UserText("go")},
+		machine.Start{},
 		machine.Generated{Op: 1, Message: calls("c0", "c1")},
 		machine.Started{Op: 2, Calls: []machine.StartedCall{{Ordinal: 0, Repeat: true}}},
 		machine.Recovered{Doubt: doubt},

@@ -14,7 +14,8 @@
 //	func (f *Files) Read(ctx context.Context, path string, lines *int) (string, error)
 //
 // gives files_tools.go with an argument struct, a JSON Schema and the method
-// Tools, which returns a tool named read.
+// Tools, which returns a tool named read. Its receiver is a value when those of all
+// marked methods are, else a pointer.
 //
 // # Directives
 //

@@ -38,14 +38,14 @@ func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
 	for _, f := range fields {
 		where := "field " + f.v.Name() + " of"
 		if f.quoted {
-			return nil, within(no("the json tag's option string is not supported"), where, m.name(t))
+			return nil, m.at(within(no("the json tag's option string is not supported: drop the option"), where, m.name(t)), f.v)
 		}
 		if !propertyName.MatchString(f.name) {
-			return nil, within(no("bad name %q: %s", f.name, propertyNameRule), where, m.name(t))
+			return nil, m.at(within(no("bad name %q: %s", f.name, propertyNameRule), where, m.name(t)), f.v)
 		}
 		of, err := m.schema(f.v.Type())
 		if err != nil {
-			return nil, within(err, where, m.name(t))
+			return nil, m.at(within(err, where, m.name(t)), f.v)
 		}
 		of.description = cmp.Or(f.text, m.comment(f.v))
 		_, isPointer := types.Unalias(f.v.Type()).(*types.Pointer)
@@ -72,7 +72,7 @@ func (m *mapper) fields(u *types.Struct) ([]jsonField, error) {
 			rivals = tagged
 		}
 		if len(rivals) > 1 {
-			return nil, no("several fields are called %q", f.name)
+			return nil, m.at(no("several fields are called %q", f.name), rivals[1].v)
 		}
 		if rivals[0].v == f.v {
 			kept = append(kept, f)
@@ -95,7 +95,7 @@ func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []ty
 		if v.Embedded() && name == "" {
 			inner, isStruct, err := m.embedded(v, open)
 			if err != nil {
-				return nil, err
+				return nil, m.at(err, v)
 			}
 			if isStruct {
 				st := inner.Underlying().(*types.Struct) //nolint:errcheck // embedded says so

@@ -25,8 +25,9 @@ type Config struct {
 
 // Generate reads the packages of a configuration and returns what their files
 // should be, sorted by path. It writes nothing. Mistakes in the source are an
-// [*Error] with all of them, and then there are no files; other errors say why the
-// go command could not be asked.
+// [*Error] with all of them, and then there are no files; a [*ModuleError] says that
+// what is generated could not be compiled, and other errors why the go command could
+// not be asked.
 func Generate(ctx context.Context, c Config) ([]File, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -50,6 +51,9 @@ func Generate(ctx context.Context, c Config) ([]File, error) {
 		files = append(files, list...)
 	}
 	if err := r.err(); err != nil {
+		return nil, err
+	}
+	if err := checkModule(ctx, dir, c.Env, units, files); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
@@ -83,7 +87,7 @@ func generate(u *unit, r *reporter) ([]File, error) {
 // reportForeign reports files that would change in a package of a module that is
 // not being worked on: in the module cache, in vendor, or behind a replace line.
 func reportForeign(u *unit, sets []toolset, files []File, r *reporter) error {
-	if u.module == "" {
+	if !u.foreign {
 		return nil
 	}
 	stale, err := Stale(files)
@@ -94,7 +98,7 @@ func reportForeign(u *unit, sets []toolset, files []File, r *reporter) error {
 	if len(sets) > 0 {
 		pos = u.fset.Position(sets[0].pos)
 	}
-	r.atPosition(pos, "%s would be written, and it belongs to module %s: generate there", filepath.Base(stale[0]), u.module)
+	r.atPosition(pos, "%s would be written, and it belongs to module %s: generate there", filepath.Base(stale[0]), u.owner)
 	return nil
 }
 

@@ -4,6 +4,7 @@ package toolgen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"go/ast"
@@ -36,7 +37,8 @@ type unit struct {
 	docs      map[token.Pos]*ast.Field // the fields of all structs, by the position of their names
 	generated []string                 // files of earlier runs
 	tests     []string                 // test files, which are only searched for stray directives
-	module    string                   // of a package that is not of a main module, else empty
+	owner     string                   // the module; empty without one
+	foreign   bool                     // it is no main module
 }
 
 const loadMode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -67,8 +69,9 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 			continue
 		}
 		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs}
-		if p.Module != nil && !p.Module.Main {
-			u.module = p.Module.Path
+		if p.Module != nil {
+			u.owner = p.Module.Path
+			u.foreign = !p.Module.Main
 		}
 		for _, f := range p.Syntax {
 			if isGenerated(f) {
@@ -83,6 +86,40 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 		units = append(units, u)
 	}
 	return units, nil
+}
+
+// A ModuleError says that no module provides the package that generated code
+// imports. Nothing was written.
+type ModuleError struct {
+	Module string // that lacks it; empty when there is none
+	Reason string // the go command's
+}
+
+func (e *ModuleError) Error() string {
+	return fmt.Sprintf("toolgen: generated code imports %s, which no module provides to %s: require %s in go.mod, then generate (%s)",
+		toolPath, cmp.Or(e.Module, "the packages"), strings.TrimSuffix(toolPath, "/tool"), e.Reason)
+}
+
+// checkModule asks the go command for the package that generated code imports,
+// unless nothing is generated, or the source imports it already.
+func checkModule(ctx context.Context, dir string, env []string, units []*unit, files []File) error {
+	generates := func(f File) bool { return f.Data != nil }
+	imports := func(p *types.Package) bool { return p.Path() == toolPath }
+	if !slices.ContainsFunc(files, generates) ||
+		slices.ContainsFunc(units, func(u *unit) bool { return slices.ContainsFunc(u.pkg.Imports(), imports) }) {
+		return nil
+	}
+	config := &packages.Config{Mode: packages.NeedName | packages.NeedFiles, Context: ctx, Dir: dir, Env: env}
+	found, err := packages.Load(config, toolPath)
+	if err != nil {
+		return fmt.Errorf("toolgen: loading %s: %w", toolPath, err)
+	}
+	for _, p := range found {
+		if len(p.Errors) > 0 {
+			return &ModuleError{Module: units[0].owner, Reason: firstLine(p.Errors[0].Msg)}
+		}
+	}
+	return nil
 }
 
 // glob escapes a folder's name for filepath.Glob.

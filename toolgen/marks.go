@@ -175,6 +175,17 @@ func (u *unit) receiver(decl *ast.FuncDecl) string {
 	return receiverInSource(decl)
 }
 
+// hasPointerReceiver reports whether a method belongs to a pointer, which its
+// source may call by an alias.
+func (u *unit) hasPointerReceiver(decl *ast.FuncDecl) bool {
+	fn, ok := u.info.Defs[decl.Name].(*types.Func)
+	if !ok || fn.Signature().Recv() == nil {
+		return false // the compiler's error is reported
+	}
+	_, isPointer := types.Unalias(fn.Signature().Recv().Type()).(*types.Pointer)
+	return isPointer
+}
+
 func receiverInSource(decl *ast.FuncDecl) string {
 	if decl.Recv == nil || len(decl.Recv.List) == 0 {
 		return ""

@@ -4,6 +4,7 @@ package toolgen
 
 import (
 	"cmp"
+	"errors"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -17,7 +18,8 @@ import (
 type toolset struct {
 	name     string // of the type
 	pos      token.Pos
-	receiver string
+	receiver string // the name of
+	byValue  bool   // no marked method has a pointer as its receiver
 	file     *ast.File
 	methods  []method
 }
@@ -66,7 +68,7 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 		if checkType(u, t, r) && len(byType[name]) == 0 {
 			r.at(t.spec.Name.Pos(), "type %s has no method marked //fiducial:tool", name)
 		}
-		set := toolset{name: name, pos: t.spec.Name.Pos(), file: t.file, receiver: firstLetter(name)}
+		set := toolset{name: name, pos: t.spec.Name.Pos(), file: t.file, receiver: firstLetter(name), byValue: true}
 		if i := slices.IndexFunc(byType[name], func(m markedMethod) bool { return receiverName(m) != "" }); i >= 0 {
 			set.receiver = receiverName(byType[name][i])
 		}
@@ -74,6 +76,7 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 			if where, other := constraintOf(u.fset, t.file), constraintOf(u.fset, mm.file); where != other {
 				r.at(mm.decl.Name.Pos(), "%s is built under the condition %q and its type under %q: put them under one", mm.decl.Name.Name, other, where)
 			}
+			set.byValue = set.byValue && !u.hasPointerReceiver(mm.decl)
 			set.methods = append(set.methods, resolveMethod(u, mm, r))
 		}
 		reportSameNames(set, byType[name], r)
@@ -157,6 +160,7 @@ func reportSameNames(set toolset, marked []markedMethod, r *reporter) {
 func resolveMethod(u *unit, mm markedMethod, r *reporter) method {
 	m := method{goName: mm.decl.Name.Name, directive: mm.tool}
 	m.name = cmp.Or(mm.tool.name, snake(m.goName))
+	// E-91 wants a description in any case.
 	m.description = cmp.Or(strings.TrimSpace(mm.decl.Doc.Text()), "Tool: "+m.name)
 	switch {
 	case m.goName == "_":
@@ -210,12 +214,21 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 	s, err := schemas.parameter(v.Type())
 	if err != nil {
 		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) {
-			r.at(v.Pos(), "parameter %s of %s: %v", v.Name(), m.goName, err)
+			r.at(placeOf(err, v), "parameter %s of %s: %v", v.Name(), m.goName, err)
 		}
 		s = &schema{}
 	}
 	m.schema.field(v.Name(), s, optional)
 	return optional
+}
+
+// placeOf is where a parameter's mistake is mended: at a field of its struct, or
+// at the parameter.
+func placeOf(err error, v *types.Var) token.Pos {
+	if e, ok := errors.AsType[*unsupported](err); ok && e.pos.IsValid() {
+		return e.pos
+	}
+	return v.Pos()
 }
 
 // hasErrorAt reports whether the compiler has something to say about the source

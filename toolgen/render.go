@@ -117,7 +117,11 @@ func (w *writer) toolsMethod(tool string, argNames, schemaNames []string) {
 	ctx, call, in := w.free("ctx"), w.free("call"), w.free("in")
 	context, raw := w.importName("context", "context"), w.importName("encoding/json", "json")
 	w.printf("// Tools are the methods of %s that a model can call, in the order of the source.\n", f)
-	w.printf("func (%s *%s) Tools() []%s.Tool {\n\treturn []%s.Tool{\n", f, w.set.name, tool, tool)
+	star := "*"
+	if w.set.byValue {
+		star = ""
+	}
+	w.printf("func (%s %s%s) Tools() []%s.Tool {\n\treturn []%s.Tool{\n", f, star, w.set.name, tool, tool)
 	for i, m := range w.set.methods {
 		w.printf("%s.Generated(\n%s.Spec{\nName: %q,\nDescription: %s,\nSchema: %s.RawMessage(%s),\n},\n", tool, tool, m.name, quoteLines(m.description), raw, schemaNames[i])
 		w.printf("%s.Traits{%s},\n", tool, traits(m.directive))

@@ -35,7 +35,8 @@ const (
 // An unsupported says why a type has no schema. It names the way to it.
 type unsupported struct {
 	path, why string
-	unknown   bool // the compiler does not know it either
+	pos       token.Pos // of the field that is to be changed; none for the parameter
+	unknown   bool      // the compiler does not know it either
 }
 
 func (e *unsupported) Error() string { return e.why + e.path }
@@ -69,6 +70,9 @@ func (m *mapper) schema(t types.Type) (*schema, error) {
 	m.open = append(m.open, t)
 	defer func() { m.open = m.open[:len(m.open)-1] }()
 	if p, ok := t.(*types.Pointer); ok {
+		if _, twice := types.Unalias(p.Elem()).(*types.Pointer); twice {
+			return nil, no("%s is a pointer to a pointer, and JSON has one null: take %s", m.name(t), m.name(p.Elem()))
+		}
 		s, err := m.schema(p.Elem())
 		if err == nil {
 			s.nullable = true
@@ -182,7 +186,7 @@ func (m *mapper) mapType(t types.Type, u *types.Map) (*schema, error) {
 			s.names = m.constants(named)
 		}
 	default:
-		return nil, no("%s has keys that are no strings", m.name(t))
+		return nil, no("%s has keys that are no strings: take map[string]%s", m.name(t), m.name(u.Elem()))
 	}
 	values, err := m.schema(u.Elem())
 	s.values = values
@@ -231,9 +235,24 @@ func typeName(within *types.Package, t types.Type) string {
 // within adds the way to a type to the reason why it has no schema.
 func within(err error, where, what string) error {
 	if e, ok := errors.AsType[*unsupported](err); ok {
-		return &unsupported{path: ", " + where + " " + what + e.path, why: e.why, unknown: e.unknown}
+		outer := *e
+		outer.path = ", " + where + " " + what + e.path
+		return &outer
 	}
 	return err
+}
+
+// at adds the place of a field to the reason why its type has no schema. The
+// innermost field counts, of those in the package that is generated for: the
+// others are not at hand.
+func (m *mapper) at(err error, field *types.Var) error {
+	e, ok := errors.AsType[*unsupported](err)
+	if !ok || e.pos.IsValid() || field.Pkg() != m.pkg {
+		return err
+	}
+	placed := *e
+	placed.pos = field.Pos()
+	return &placed
 }
 
 func fullName(t *types.Named) string {

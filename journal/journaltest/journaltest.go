@@ -67,6 +67,7 @@ func Run(t *testing.T, s Store) {
 		{"InboxRefusals", testInboxRefusals},
 		{"Follow", testFollow},
 		{"FollowEnds", testFollowEnds},
+		{"FollowOneLife", testFollowOneLife},
 		{"Stat", testStat},
 		{"Runs", testRuns},
 		{"Delete", testDelete},

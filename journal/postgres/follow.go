@@ -109,25 +109,24 @@ func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2
 			yield(journal.Record{}, err)
 			return
 		}
-		err := j.follow(ctx, run, int64(max(from, 1)), yield)
+		err := j.follow(ctx, &life{run: run, next: int64(max(from, 1))}, yield)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
 			yield(journal.Record{}, storeError("follow", run, err))
 		}
 	}
 }
 
-func (j *Journal) follow(ctx context.Context, run string, next int64, yield func(journal.Record, error) bool) error {
-	if err := j.enter(ctx, "follow", run, false); err != nil {
+func (j *Journal) follow(ctx context.Context, v *life, yield func(journal.Record, error) bool) error {
+	if err := j.enter(ctx, "follow", v.run, false); err != nil {
 		return err
 	}
-	news, leave := j.join(run)
+	news, leave := j.join(v.run)
 	defer leave()
 	tick := time.NewTicker(j.opts.Poll)
 	defer tick.Stop()
 	for {
-		var info journal.Info
-		var err error
-		if next, info, err = j.emit(ctx, "follow", run, next, yield); err != nil || info.Ended {
+		info, err := j.emit(ctx, "follow", v, yield)
+		if err != nil || info.Ended {
 			return err
 		}
 		select {
@@ -137,7 +136,7 @@ func (j *Journal) follow(ctx context.Context, run string, next int64, yield func
 		case <-news:
 		case <-tick.C:
 		}
-		if err := j.enter(ctx, "follow", run, false); err != nil {
+		if err := j.enter(ctx, "follow", v.run, false); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 	return func(yield func(journal.Record, error) bool) {
 		err := j.enter(ctx, "read", run, false)
 		if err == nil {
-			_, _, err = j.emit(ctx, "read", run, int64(max(from, 1)), yield)
+			_, err = j.emit(ctx, "read", &life{run: run, next: int64(max(from, 1))}, yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(journal.Record{}, readError(ctx, "read", run, err))
@@ -57,40 +57,52 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 // errStopped says that the reader of a sequence has had enough.
 var errStopped = errors.New("stopped")
 
-// emit yields the records from next to the head and returns the number after the
-// last one, and what the run was at the beginning.
+// emit yields the records from v.next to the head, and returns what the run was.
 func (j *Journal) emit(
-	ctx context.Context, op, run string, next int64, yield func(journal.Record, error) bool,
-) (int64, journal.Info, error) {
-	info, err := j.find(ctx, op, run)
-	if err != nil {
-		return next, info, err
+	ctx context.Context, op string, v *life, yield func(journal.Record, error) bool,
+) (journal.Info, error) {
+	if err := v.look(ctx, j, op); err != nil {
+		return journal.Info{}, err
 	}
-	for head := int64(info.Head); next <= head; {
-		records, err := j.page(ctx, op, run, next, min(next+page-1, head))
+	info, err := j.find(ctx, op, v.run)
+	for err == nil {
+		var records []journal.Record
+		var bad error
+		last := min(v.next+page-1, int64(info.Head))
+		crc := v.last
+		if v.next <= last {
+			records, crc, bad = j.page(ctx, op, v.run, v.next, last)
+		}
+		if err = v.look(ctx, j, op); err != nil { // before anybody believes what was read
+			break
+		}
 		for _, r := range records {
 			if ctx.Err() != nil {
-				return next, info, context.Cause(ctx)
+				return info, context.Cause(ctx)
 			}
 			if !yield(r, nil) {
-				return next, info, errStopped
+				return info, errStopped
 			}
-			next++
+			v.next++
 		}
-		if err != nil {
-			return next, info, err
+		v.last = crc
+		if err = bad; v.next > int64(info.Head) {
+			break
 		}
 	}
-	return next, info, nil
+	return info, err
 }
 
-// page reads the records from first to last, all of which must be there.
-func (j *Journal) page(ctx context.Context, op, run string, first, last int64) ([]journal.Record, error) {
+// page reads the records from first to last, all of which must be there, and the sum
+// of the last one that it read.
+func (j *Journal) page(
+	ctx context.Context, op, run string, first, last int64,
+) (records []journal.Record, crc int64, err error) {
 	found, err := rows(ctx, j, scanRecord, j.sql.records, run, first, last)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	records := make([]journal.Record, 0, len(found))
+	records = make([]journal.Record, 0, len(found))
 	want := first
 	for _, r := range found {
 		if r.seq != want {
@@ -101,18 +113,18 @@ func (j *Journal) page(ctx context.Context, op, run string, first, last int64) (
 			if d, ok := errors.AsType[*journal.DamageError](err); ok {
 				d.Run, d.Where, d.Seq = run, "table journal", uint64(r.seq)
 			}
-			return records, err
+			return records, crc, err
 		}
-		records = append(records, rec)
+		records, crc = append(records, rec), r.crc
 		want++
 	}
 	if want > last {
-		return records, nil
+		return records, crc, nil
 	}
 	if _, err := j.find(ctx, op, run); err != nil { // deleted meanwhile
-		return records, err
+		return records, crc, err
 	}
-	return records, &journal.DamageError{
+	return records, crc, &journal.DamageError{
 		Run: run, Where: "table journal", Offset: -1, Seq: uint64(want), Reason: "the record is missing",
 	}
 }

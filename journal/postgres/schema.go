@@ -68,7 +68,7 @@ type statements struct {
 	schema, channel string
 
 	create, restore, header, acquire, renew, release, append, notify, at, remove string
-	runs, records, blob, offer, inbox                                            string
+	runs, records, sums, blob, offer, inbox                                            string
 }
 
 const runColumns = `run_id, head, epoch, phase, pending, ended, owner, lease_until > clock_timestamp(), created, updated, labels, parent, parent_seq`
@@ -127,6 +127,8 @@ SELECT pg_notify($2, run_id) FROM d`),
 		runs: in(`SELECT ` + runColumns + ` FROM $.run`),
 
 		records: in(`SELECT seq, epoch, crc, rec FROM $.journal WHERE run_id=$1 AND seq>=$2 AND seq<=$3 ORDER BY seq`),
+
+		sums: in(`SELECT seq, crc FROM $.journal WHERE run_id=$1 AND seq IN (1, $2)`),
 
 		blob: in(`SELECT bytes FROM $.blob WHERE run_id=$1 AND sha256=$2`),
 

@@ -50,7 +50,7 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 	return func(yield func(journal.Record, error) bool) {
 		err := j.enter(ctx, "read", run, false)
 		if err == nil {
-			_, _, err = j.emit(ctx, j.read, run, int64(max(from, 1)), yield)
+			_, err = j.emit(ctx, j.read, &life{run: run, next: int64(max(from, 1))}, yield)
 		}
 		if ctx.Err() != nil && err != nil && !errors.Is(err, errStopped) {
 			err = context.Cause(ctx)
@@ -64,47 +64,59 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 // errStopped says that the reader of a sequence has had enough.
 var errStopped = errors.New("stopped")
 
-// emit yields the records from next to the head and returns the number after the
-// last one, and the run's row as it was at the beginning.
+// emit yields the records from v.next to the head, and returns the run's row.
 func (j *Journal) emit(
-	ctx context.Context, q querier, run string, next int64, yield func(journal.Record, error) bool,
-) (int64, runRow, error) {
-	row, err := scanRun(run, q.QueryRowContext(ctx, selectRun, run))
-	if err != nil {
-		return next, row, err
+	ctx context.Context, q querier, v *life, yield func(journal.Record, error) bool,
+) (runRow, error) {
+	if err := v.look(ctx, q); err != nil {
+		return runRow{}, err
 	}
-	for next <= row.Head {
-		records, err := j.page(ctx, q, run, next, min(next+page-1, row.Head))
+	row, err := scanRun(v.run, q.QueryRowContext(ctx, selectRun, v.run))
+	for err == nil {
+		var records []journal.Record
+		var bad error
+		last := min(v.next+page-1, row.Head)
+		crc := v.last
+		if v.next <= last {
+			records, crc, bad = j.page(ctx, q, v.run, v.next, last)
+		}
+		if err = v.look(ctx, q); err != nil { // before anybody believes what was read
+			break
+		}
 		for _, r := range records {
 			if ctx.Err() != nil {
-				return next, row, context.Cause(ctx)
+				return row, context.Cause(ctx)
 			}
 			if !yield(r, nil) {
-				return next, row, errStopped
+				return row, errStopped
 			}
-			next++
+			v.next++
 		}
-		if err != nil {
-			return next, row, err
+		v.last = crc
+		if err = bad; v.next > row.Head {
+			break
 		}
 	}
-	return next, row, nil
+	return row, err
 }
 
-// page reads the records from first to last, all of which must be there.
-func (j *Journal) page(ctx context.Context, q querier, run string, first, last int64) (_ []journal.Record, err error) {
+// page reads the records from first to last, all of which must be there, and the sum
+// of the last one that it read.
+func (j *Journal) page(
+	ctx context.Context, q querier, run string, first, last int64,
+) (records []journal.Record, crc int64, err error) {
 	rows, err := q.QueryContext(ctx, selectRecords, run, first, last)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	records := make([]journal.Record, 0, last-first+1)
+	records = make([]journal.Record, 0, last-first+1)
 	want := first
 	for ; rows.Next(); want++ {
-		var seq, epoch, crc int64
+		var seq, epoch int64
 		var line sql.RawBytes
 		if err := rows.Scan(&seq, &epoch, &crc, &line); err != nil {
-			return records, err
+			return records, crc, err
 		}
 		if seq != want {
 			break
@@ -113,17 +125,17 @@ func (j *Journal) page(ctx context.Context, q querier, run string, first, last i
 			return getBlob(ctx, j.read, run, digest)
 		})
 		if err != nil {
-			return records, locate(err, run, "table journal", seq)
+			return records, crc, locate(err, run, "table journal", seq)
 		}
 		records = append(records, r.Record)
 	}
 	if err := rows.Err(); err != nil {
-		return records, err
+		return records, crc, err
 	}
 	if want <= last {
-		return records, j.missing(ctx, q, run, want)
+		return records, crc, j.missing(ctx, q, run, want)
 	}
-	return records, nil
+	return records, crc, nil
 }
 
 // missing tells a run that was deleted from one that lost a record.
@@ -161,7 +173,7 @@ func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2
 		}
 		err := j.enter(ctx, "follow", run, false)
 		if err == nil {
-			err = j.follow(ctx, run, int64(max(from, 1)), yield)
+			err = j.follow(ctx, &life{run: run, next: int64(max(from, 1))}, yield)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
 			yield(journal.Record{}, j.storeError("follow", run, err))
@@ -171,7 +183,7 @@ func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2
 
 // follow keeps one connection: data_version tells it cheaply whether any other
 // connection, of this process or another, has changed the database.
-func (j *Journal) follow(ctx context.Context, run string, next int64, yield func(journal.Record, error) bool) (err error) {
+func (j *Journal) follow(ctx context.Context, v *life, yield func(journal.Record, error) bool) (err error) {
 	conn, err := j.read.Conn(ctx)
 	if err != nil {
 		return err
@@ -181,7 +193,7 @@ func (j *Journal) follow(ctx context.Context, run string, next int64, yield func
 	defer tick.Stop()
 	seen := int64(-1)
 	for {
-		if err := j.enter(ctx, "follow", run, false); err != nil {
+		if err := j.enter(ctx, "follow", v.run, false); err != nil {
 			return err
 		}
 		var version int64
@@ -190,12 +202,9 @@ func (j *Journal) follow(ctx context.Context, run string, next int64, yield func
 		}
 		if version != seen {
 			seen = version
-			var row runRow
-			if next, row, err = j.emit(ctx, conn, run, next, yield); err != nil {
+			row, err := j.emit(ctx, conn, v, yield)
+			if err != nil || row.Ended {
 				return err
-			}
-			if row.Ended {
-				return nil
 			}
 		}
 		select {

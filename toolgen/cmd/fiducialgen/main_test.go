@@ -197,6 +197,13 @@ func TestUsage(t *testing.T) {
 	if out, code := d.run(t, "fiducialgen"); code != 0 || out != "fiducialgen: no type is marked //fiducial:tools\n" {
 		t.Errorf("nothing marked: %d %q", code, out)
 	}
+	t.Setenv("GOPROXY", "off")
+	d.write(t, "a.go", "package a\n\n//fiducial:tools\ntype T struct{}\n\n//fiducial:tool\nfunc (T) M() {}\n")
+	d.write(t, "go.mod", "module example.com/down\n\ngo 1.26.0\n")
+	out, code := d.run(t, "fiducialgen")
+	if code != 1 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "require github.com/fiducial-dev/fiducial in go.mod") || d.exists("t_tools.go") {
+		t.Errorf("without our module: %d %q, want 1, one line that says so, and no file", code, out)
+	}
 }
 
 // TestReadme: the programs of the README do what it says, which is the same.
