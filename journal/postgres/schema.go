@@ -68,7 +68,7 @@ type statements struct {
 	schema, channel string
 
 	create, restore, header, acquire, renew, release, append, notify, at, remove string
-	runs, records, sums, blob, offer, inbox                                            string
+	runs, records, sums, blob, offer, inbox                                      string
 }
 
 const runColumns = `run_id, head, epoch, phase, pending, ended, owner, lease_until > clock_timestamp(), created, updated, labels, parent, parent_seq`
