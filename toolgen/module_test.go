@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package toolgen_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fiducial-dev/fiducial/toolgen"
+)
+
+const counter = `package counter
+
+// Counter counts.
+//
+//fiducial:tools
+type Counter struct{}
+
+// Up counts up.
+//
+//fiducial:tool
+func (Counter) Up(n int) int { return n + 1 }
+`
+
+// TestNoModule: generated code without the module that it imports would be code
+// that does not compile.
+func TestNoModule(t *testing.T) {
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOPROXY=off")
+	dir := folder(t.TempDir())
+	dir.write(t, "go.mod", []byte("module example.com/alone\n\ngo 1.26.0\n"))
+	dir.write(t, "counter.go", []byte(counter))
+	config := toolgen.Config{Dir: string(dir), Env: env}
+	files, err := toolgen.Generate(t.Context(), config)
+	missing, ok := errors.AsType[*toolgen.ModuleError](err)
+	if !ok || len(files) != 0 || missing.Module != "example.com/alone" {
+		t.Fatalf("got %v, %v, want no files and a ModuleError about example.com/alone", files, err)
+	}
+	if !strings.Contains(err.Error(), "require github.com/fiducial-dev/fiducial in go.mod") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %q, want one line that says what to require", err)
+	}
+
+	dir.write(t, "counter.go", []byte(strings.ReplaceAll(counter, "//fiducial:", "// ")))
+	if files, err := toolgen.Generate(t.Context(), config); err != nil || len(files) != 0 {
+		t.Errorf("nothing marked: %v, %v, want no files and no error", files, err)
+	}
+
+	with := newModule(t, "example.com/with")
+	with.write(t, "counter.go", []byte(counter))
+	files, err = toolgen.Generate(t.Context(), toolgen.Config{Dir: string(with), Env: alone()})
+	if err != nil || len(files) != 1 || filepath.Base(files[0].Path) != "counter_tools.go" {
+		t.Errorf("with the module: %v, %v, want counter_tools.go", files, err)
+	}
+}
+
+// TestFieldElsewhere: a mistake in a struct of another package is told at what of
+// this package leads there: the field, or else the parameter.
+func TestFieldElsewhere(t *testing.T) {
+	dir := newModule(t, "example.com/two")
+	dir.write(t, "other/other.go", []byte("package other\n\ntype Inner struct{ F func() }\n"))
+	dir.write(t, "counter.go", []byte(`package counter
+
+import "example.com/two/other"
+
+//fiducial:tools
+type Counter struct{}
+
+type Own struct {
+	In other.Inner
+}
+
+//fiducial:tool
+func (Counter) Up(a Own, b other.Inner) {}
+`))
+	_, err := toolgen.Generate(t.Context(), toolgen.Config{Dir: string(dir), Env: alone()})
+	mistakes, ok := errors.AsType[*toolgen.Error](err)
+	if !ok || len(mistakes.Diagnostics) != 2 {
+		t.Fatalf("got %v, want two mistakes", err)
+	}
+	for i, want := range []int{9, 13} {
+		if d := mistakes.Diagnostics[i]; d.Pos.Line != want || filepath.Base(d.Pos.Filename) != "counter.go" {
+			t.Errorf("got %v, want counter.go:%d", d, want)
+		}
+	}
+}
