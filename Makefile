@@ -15,6 +15,7 @@ SEED     ?=
 OLD      ?=
 OFFLINE  ?=
 VERSION  ?=
+PLATFORM ?=
 DRY_RUN  ?=
 RUN      ?= ^$$
 
@@ -126,8 +127,8 @@ licences: $(PUBLISH) ## Write THIRD_PARTY.md: what is linked of others, and unde
 	@$(PUBLISH) licences
 
 .PHONY: cross
-cross: $(PUBLISH) ## Build the command for linux, darwin and windows on amd64 and arm64 into .tmp/publish/dist
-	$(PUBLISH) cross
+cross: $(PUBLISH) ## Build the command for linux, darwin and windows on amd64 and arm64 into .tmp/publish/dist, which takes some minutes; PLATFORM=linux/amd64 builds one
+	$(PUBLISH) cross -platform '$(PLATFORM)'
 
 .PHONY: windows
 windows: ## Vet every module as Windows compiles it, tests too

@@ -40,12 +40,17 @@ func API(ctx context.Context, t Trial, version string) error {
 	if err != nil {
 		return err
 	}
+	last, err := t.lastTags(ctx, modules)
+	if err != nil {
+		return err
+	}
+	if len(last) == 0 {
+		fmt.Fprintf(t.Out, "api       no module has a tag yet: nothing to compare with\n")
+		return nil
+	}
 	var failed []error
 	for _, m := range modules {
-		old, err := t.lastTag(ctx, m)
-		if err != nil {
-			return err
-		}
+		old := last[m.Path]
 		if old == "" {
 			fmt.Fprintf(t.Out, "api       %-60s no tag yet: nothing to compare with\n", m.Path)
 			continue
@@ -68,6 +73,22 @@ func mayBreak(old, version string) bool {
 		return true
 	}
 	return semver.Major(version) == "v0" && semver.MajorMinor(old) != semver.MajorMinor(version)
+}
+
+// lastTags are the versions of the newest tags by the paths of the modules, of
+// those that have one.
+func (t Trial) lastTags(ctx context.Context, modules []Module) (map[string]string, error) {
+	last := map[string]string{}
+	for _, m := range modules {
+		v, err := t.lastTag(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if v != "" {
+			last[m.Path] = v
+		}
+	}
+	return last, nil
 }
 
 // lastTag is the version of the newest tag of a module, "" without one.

@@ -24,6 +24,22 @@ func Platforms() []Platform {
 	return all
 }
 
+// ParsePlatform reads "linux/amd64"; the empty string is all of [Platforms].
+func ParsePlatform(s string) ([]Platform, error) {
+	if s == "" {
+		return Platforms(), nil
+	}
+	var known []string
+	for _, p := range Platforms() {
+		name := p.OS + "/" + p.Arch
+		if name == s {
+			return []Platform{p}, nil
+		}
+		known = append(known, name)
+	}
+	return nil, fmt.Errorf("no platform %q; there are %s", s, strings.Join(known, ", "))
+}
+
 // Cross builds the command of the working tree for each platform into
 // t.Work/dist, without cgo, without paths of this machine and without symbol
 // tables (panics keep their names and lines), and prints the sizes. The go command

@@ -48,7 +48,7 @@ func (p Plan) Tags() []string {
 // green fails, which is not run when something else was in the way.
 func Release(ctx context.Context, t Trial, version string, green []string) (Plan, error) {
 	p := Plan{Version: version}
-	if err := checkVersion(version); err != nil {
+	if err := CheckVersion(version); err != nil {
 		return p, &RefusedError{Reasons: []string{err.Error()}}
 	}
 	work, err := t.fresh()
@@ -111,10 +111,13 @@ func (t Trial) refusals(ctx context.Context, p Plan) ([]string, error) {
 	return reasons, nil
 }
 
-// checkVersion takes what the go command takes as a tag of a module whose path has
-// no major version in it. https://go.dev/ref/mod#versions
-func checkVersion(v string) error {
+// CheckVersion takes what the go command takes as a tag of a module whose path has
+// no major version in it: https://go.dev/ref/mod#versions. Its error says what to
+// set instead.
+func CheckVersion(v string) error {
 	switch {
+	case v == "":
+		return errors.New("no version; set VERSION=vX.Y.Z")
 	case !semver.IsValid(v) || semver.Canonical(v) != v:
 		return fmt.Errorf("version %q should be like v1.2.3 or v1.2.3-rc.1", v)
 	case semver.Major(v) != "v0" && semver.Major(v) != "v1":

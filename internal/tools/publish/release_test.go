@@ -85,6 +85,7 @@ func TestReleaseRefuses(t *testing.T) {
 		want    string
 	}{
 		"no version":       {"1.2.3", nil, nil, `version "1.2.3" should be like`},
+		"an empty one":     {"", nil, nil, "set VERSION=vX.Y.Z"},
 		"half a version":   {"v1.2", nil, nil, `version "v1.2" should be like`},
 		"build metadata":   {"v1.2.3+x", nil, nil, "should be like"},
 		"a second major":   {"v2.0.0", nil, nil, "end in /v2"},
@@ -226,14 +227,15 @@ func TestAPI(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, released)
 	tr, out := trial(t, dir)
-	if err := publish.API(t.Context(), tr, "v1.2.3"); err != nil || strings.Count(out.String(), "no tag yet") != 3 {
+	if err := publish.API(t.Context(), tr, "v1.2.3"); err != nil || out.String() != "api       no module has a tag yet: nothing to compare with\n" {
 		t.Errorf("without tags: %v\n%s", err, out)
 	}
 	git(t, dir, "tag", "v1.2.3")
 	git(t, dir, "tag", "v1.0.0") // not the last
 	write(t, filepath.Join(dir, "a.go"), "// Package a is exported.\npackage a\n\n// F is, too.\nfunc F(int) {}\n\n// H is new.\nfunc H() {}\n")
 	out.Reset()
-	if err := publish.API(t.Context(), tr, "v1.2.4"); err != nil || !strings.Contains(out.String(), "1 changes since v1.2.3, 0 of them breaking") {
+	if err := publish.API(t.Context(), tr, "v1.2.4"); err != nil || !strings.Contains(out.String(), "1 changes since v1.2.3, 0 of them breaking") ||
+		strings.Count(out.String(), "no tag yet") != 2 {
 		t.Errorf("something new: %v\n%s", err, out)
 	}
 	write(t, filepath.Join(dir, "a.go"), "package a\n\nfunc F(string) {}\n")
@@ -284,5 +286,21 @@ func TestAlone(t *testing.T) {
 	}
 	if err := publish.Alone(t.Context(), tr, "^$"); err == nil {
 		t.Error("built a module without what it needs")
+	}
+}
+
+func TestParsePlatform(t *testing.T) {
+	t.Parallel()
+	one, err := publish.ParsePlatform("linux/amd64")
+	if diff := cmp.Diff([]publish.Platform{{OS: "linux", Arch: "amd64"}}, one); diff != "" || err != nil {
+		t.Errorf("one: %v (-want +got):\n%s", err, diff)
+	}
+	if all, err := publish.ParsePlatform(""); err != nil || len(all) != 6 {
+		t.Errorf("none named: got %v, %v, want all six", all, err)
+	}
+	for _, bad := range []string{"linux", "linux/386", "plan9/amd64", "linux/amd64/v1"} {
+		if _, err := publish.ParsePlatform(bad); err == nil || !strings.Contains(err.Error(), "there are linux/amd64, linux/arm64") {
+			t.Errorf("%s: got %v, want those that there are", bad, err)
+		}
 	}
 }

@@ -8,7 +8,7 @@
 //	publish api [-version V]     compare the exported API with the last tag
 //	publish docs                 hold the documentation of every exported name
 //	publish licences             write THIRD_PARTY.md
-//	publish cross                build the command for every platform
+//	publish cross [-platform P]  build the command for every platform, or for one such as linux/amd64
 //	publish release VERSION      print, or with -do make, the release of all modules
 //
 // It is run from the root of the repository. Exit status: 0, 1 for what is wrong,
@@ -76,7 +76,8 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 	case "licences":
 		act = func() error { return publish.Licences(ctx, t) }
 	case "cross":
-		act = func() error { return publish.Cross(ctx, t, publish.Platforms()) }
+		name := flags.String("platform", "", "the only one to build for, such as linux/amd64; all when empty")
+		act = func() error { return cross(ctx, t, *name) }
 	case "release":
 		do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
 		green := flags.String("green", "make check publish-check", "the command that tells whether the tree is green")
@@ -90,10 +91,21 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 	return act()
 }
 
+func cross(ctx context.Context, t publish.Trial, name string) error {
+	platforms, err := publish.ParsePlatform(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return publish.Cross(ctx, t, platforms)
+}
+
 // release plans, and with do makes, the release of the one version in args.
 func release(ctx context.Context, t publish.Trial, args, green []string, do bool) error {
 	if len(args) != 1 {
 		return errUsage
+	}
+	if err := publish.CheckVersion(args[0]); err != nil {
+		return err
 	}
 	if err := publish.API(ctx, t, args[0]); err != nil {
 		return err
