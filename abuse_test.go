@@ -270,20 +270,12 @@ func atEachMoment(t *testing.T, disturb func(*testing.T, *ticks, *fiducial.Locke
 					t.Errorf("moment %d never came", at)
 				}
 				k.at.Store(-1) // a call that was left behind may tick still
-				for range 3 {
-					out, err := l.Resume(t.Context())
-					if errors.Is(err, fiducial.ErrNothing) { // disturbed before the input was taken
-						out, err = l.Run(t.Context(), llm.UserText("go"))
-					}
-					if err == nil && out.Reason == fiducial.Finished {
-						break
-					}
-					if !errors.Is(err, fiducial.ErrCancelled) { // cancelled in its calls: it says so again
-						t.Errorf("moment %d, journal %t: resume: %v, %v", at, stored, out.Reason, err)
-					}
-					if _, err := l.Run(t.Context()); err != nil {
-						t.Errorf("moment %d, journal %t: run: %v", at, stored, err)
-					}
+				out, err := l.Resume(t.Context())
+				if errors.Is(err, fiducial.ErrNothing) { // disturbed before the input was taken
+					out, err = l.Run(t.Context(), llm.UserText("go"))
+				}
+				if err != nil || out.Reason != fiducial.Finished {
+					t.Errorf("moment %d, journal %t: resume: %v, %v", at, stored, out.Reason, err)
 				}
 				if err := machine.ValidateContext(l.History()); err != nil {
 					t.Errorf("moment %d, journal %t: %v", at, stored, err)

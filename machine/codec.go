@@ -12,7 +12,9 @@ import (
 
 // RulesVersion names the transition rules of this package. A journal states it,
 // for its inputs give the same state again only under the rules that they were
-// accepted under. The texts that the machine writes into a history belong to them.
+// accepted under. The texts that the machine writes into a history belong to them. A
+// rule may be added without another version where an input says that it is meant, as
+// with [Recovered]; a program that does not know the field refuses the journal.
 const RulesVersion = 1
 
 // A CodecError says why an input, or a state, cannot be written or read.
