@@ -61,6 +61,16 @@ func summaryLimit(limit int) int {
 	return max(limit, wholeSummary)
 }
 
+// wholeWords takes a word off the end that is cut in two, unless it is a very long
+// one: half a secret would be known to nobody who looks for the whole of it.
+func wholeWords(text string) string {
+	const longest = 256
+	if at := strings.LastIndexAny(text, " \t\r\n"); at >= 0 && at >= len(text)-longest {
+		return text[:at+1]
+	}
+	return text
+}
+
 // limitContent cuts the content of a result to limit bytes (E-112 to E-118). A
 // limit of 0 cuts nothing. Text that is not UTF-8 is made so first, since no
 // provider takes it.
@@ -71,6 +81,6 @@ func limitContent(content string, limit int) (string, bool) {
 	if limit <= 0 || len(content) <= limit {
 		return content, false
 	}
-	kept := llm.CutUTF8(content, limit-reserve)
+	kept := wholeWords(llm.CutUTF8(content, limit-reserve))
 	return kept + fmt.Sprintf(cutNote, len(content)-len(kept)), true
 }

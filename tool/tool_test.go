@@ -367,6 +367,26 @@ func TestE112_OutputLimits(t *testing.T) {
 	}
 }
 
+// A cut leaves no half of a word, which may be a secret that a mask looks for as a
+// whole; a text without blanks is cut all the same.
+func TestCutLeavesWholeWords(t *testing.T) {
+	for _, c := range []struct{ text, kept string }{
+		{strings.Repeat("word ", 900) + strings.Repeat("x", 120) + strings.Repeat(" more", 200), strings.Repeat("word ", 900)},
+		{strings.Repeat("x", 6000), ""},
+	} {
+		s := server(t, tool.Must(tool.New("x", "", func(context.Context, struct{}) (tool.Output, error) {
+			return tool.Output{Summary: "s", Content: c.text}, nil
+		})))
+		if err := s.SetOutputLimit(4700, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		got, _, cut := strings.Cut(s.Execute(t.Context(), call("x", "{}")).Content, "\n\n[truncated")
+		if !cut || c.kept != "" && got != c.kept || c.kept == "" && len(got) < 4500 {
+			t.Errorf("kept %d bytes, ending with %q", len(got), got[max(0, len(got)-40):])
+		}
+	}
+}
+
 // Without a limit of one's own there is the default, for the content, for the text
 // of an error, and for what calls itself a summary; images are not counted.
 func TestDefaultOutputLimit(t *testing.T) {
