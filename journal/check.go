@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/llm"
 )
@@ -40,6 +41,49 @@ func CheckRun(op, run string) error {
 		}
 	}
 	return nil
+}
+
+// CheckHeader says what is wrong with a header. It is for stores.
+func CheckHeader(op, run string, h Header) error {
+	if h.Parent == "" {
+		return nil
+	}
+	if err := CheckRun(op, h.Parent); err != nil {
+		return &Error{Kind: KindInvalid, Op: op, Run: run, Err: fmt.Errorf("the parent: %w", err)}
+	}
+	return nil
+}
+
+// MaxPhase is the largest length of a [Mark]'s phase in bytes.
+const MaxPhase = 128
+
+// CheckMark says what is wrong with a mark. It is for stores.
+func CheckMark(op, run string, m Mark) error {
+	var why error
+	switch {
+	case len(m.Phase) > MaxPhase:
+		why = fmt.Errorf("the phase has %d bytes, and may have %d", len(m.Phase), MaxPhase)
+	case !utf8.ValidString(m.Phase):
+		why = fmt.Errorf("the phase %q is not UTF-8", m.Phase)
+	default:
+		return nil
+	}
+	return &Error{Kind: KindInvalid, Op: op, Run: run, Err: why}
+}
+
+// MaxEpoch is the largest epoch of a lease, which no run comes to by being taken up:
+// records that are restored have an epoch of half of it at most.
+const MaxEpoch = 1<<53 - 1
+
+// NextEpoch is the epoch that follows the last one, a [*DamageError] where none can.
+// It is for stores.
+func NextEpoch(run string, last uint64) (uint64, error) {
+	if last >= MaxEpoch {
+		return 0, &DamageError{
+			Run: run, Where: "the epoch", Offset: -1, Reason: fmt.Sprintf("%d is more than leases there can have been", last),
+		}
+	}
+	return last + 1, nil
 }
 
 // CheckBodies says what is wrong with the bodies of an append. It is for stores.

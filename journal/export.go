@@ -38,7 +38,8 @@ type exportBlob struct {
 const (
 	blobKey   = `{"blob":"`
 	endKey    = `{"end":`
-	maxExport = 1 << 30 // bytes of a line
+	maxExport = 1 << 30 // bytes of a line, and of the content of one record
+	maxPieces = 1 << 16 // of content of one record; each that Export writes is large
 )
 
 // Export writes a run as one file, which [Import] reads into any store. The same
@@ -116,8 +117,8 @@ func (e *exporter) end(n uint64) error {
 
 // Import stores a run that [Export] wrote, under its own name, and returns the
 // name. [ErrExists] when there is one of that name, a [*DamageError] when the file
-// is not what was written, a [*FormatError] when it is of a newer version; nothing
-// is stored then. Its records keep their numbers, epochs and times.
+// is not what was written, a [*FormatError] when it is of a newer version,
+// [ErrInvalid] when it holds no run; nothing is stored then. Its records keep their numbers, epochs and times.
 func Import(ctx context.Context, j Journal, from io.Reader) (string, error) {
 	in := &importer{r: bufio.NewReaderSize(from, 64<<10)}
 	head, err := in.head()
@@ -138,6 +139,10 @@ type importer struct {
 
 func (i *importer) bad(at int64, format string, args ...any) error {
 	return &DamageError{Run: i.run, Where: "the exported file", Offset: at, Seq: i.seq + 1, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (i *importer) refuse(format string, args ...any) error {
+	return &Error{Kind: KindInvalid, Op: "import", Run: i.run, Err: fmt.Errorf(format, args...)}
 }
 
 // line returns the next line without its newline.
@@ -195,6 +200,7 @@ func strictJSON(line []byte, into any) error {
 func (i *importer) records(head uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		blobs := map[string][]byte{}
+		size := 0
 		for {
 			at := i.at
 			line, err := i.line()
@@ -205,7 +211,9 @@ func (i *importer) records(head uint64) iter.Seq2[Record, error] {
 					return
 				}
 			case bytes.HasPrefix(line, []byte(blobKey)):
-				if err = i.blob(line, at, blobs); err == nil {
+				if size += len(line); size > maxExport || len(blobs) == maxPieces {
+					err = i.refuse("before record %d stands more content than a record can have", i.seq+1)
+				} else if err = i.blob(line, at, blobs); err == nil {
 					continue
 				}
 			default:
@@ -214,7 +222,7 @@ func (i *importer) records(head uint64) iter.Seq2[Record, error] {
 					if !yield(rec, nil) {
 						return
 					}
-					clear(blobs)
+					blobs, size = map[string][]byte{}, 0
 					continue
 				}
 			}
@@ -243,8 +251,10 @@ func (i *importer) blob(line []byte, at int64, blobs map[string][]byte) error {
 
 func (i *importer) record(line []byte, at int64, blobs map[string][]byte) (Record, error) {
 	i.count(line)
+	named := map[string]bool{}
 	s, err := DecodeRecord(line, func(digest string) ([]byte, error) {
 		if data, ok := blobs[digest]; ok {
+			named[digest] = true
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
@@ -257,6 +267,9 @@ func (i *importer) record(line []byte, at int64, blobs map[string][]byte) (Recor
 	}
 	if _, ok := s.Body.(Header); ok && s.Run != i.run || s.Seq != i.seq+1 {
 		return Record{}, i.bad(at, "record %d of run %q stands there", s.Seq, s.Run)
+	}
+	if len(named) != len(blobs) {
+		return Record{}, i.bad(at, "it names %d of the %d pieces of content before it", len(named), len(blobs))
 	}
 	i.seq = s.Seq
 	return s.Record, nil

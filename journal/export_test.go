@@ -4,8 +4,11 @@ package journal_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +89,23 @@ func TestImportRefusesDamage(t *testing.T) {
 	wantRefused(t, "a file of something else", []byte("{\"a\":1}\n"))
 	wantRefused(t, "NUL bytes", make([]byte, 1000))
 	wantRefused(t, "a file of the future", bytes.Replace(file, []byte(`{"export":1`), []byte(`{"export":2`), 1))
+}
+
+// A file of pieces of content that no record claims is given up early.
+func TestImportBoundsContent(t *testing.T) {
+	head, _, _ := bytes.Cut(exported(t), []byte("\n"))
+	file := bytes.NewBuffer(append(head, '\n'))
+	for i := range 1<<16 + 1 {
+		data := fmt.Appendf(nil, "%d", i)
+		fmt.Fprintf(file, "{\"blob\":\"%x\",\"data\":\"%s\"}\n", sha256.Sum256(data), base64.StdEncoding.EncodeToString(data))
+	}
+	j := journal.NewMemory()
+	if run, err := journal.Import(t.Context(), j, file); !errors.Is(err, journal.ErrInvalid) {
+		t.Errorf("import: %q, %v; want ErrInvalid", run, err)
+	}
+	if _, err := j.Stat(t.Context(), "r"); !errors.Is(err, journal.ErrNotFound) {
+		t.Errorf("it left a run: %v", err)
+	}
 }
 
 func join(parts ...[][]byte) []byte {

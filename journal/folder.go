@@ -130,11 +130,11 @@ type holder struct {
 	PID   int    `json:"pid"`
 }
 
-// readHolder takes a note that is cut or missing for none: the log has the epoch of
-// every lease that wrote something.
+// readHolder takes a note that is cut, missing or of no epoch that can be for none:
+// the log has the epoch of every lease that wrote something.
 func readHolder(note []byte) holder {
 	var h holder
-	if json.Unmarshal(note, &h) != nil {
+	if json.Unmarshal(note, &h) != nil || h.Epoch >= MaxEpoch {
 		return holder{}
 	}
 	return h
@@ -145,6 +145,9 @@ func readHolder(note []byte) holder {
 // written anew.
 func (f *Folder) Create(ctx context.Context, run string, h Header) (err error) {
 	if err := f.enter(ctx, "create", run, true); err != nil {
+		return err
+	}
+	if err := CheckHeader("create", run, h); err != nil {
 		return err
 	}
 	line, err := EncodeRecord(run, Stored{Record: Record{Seq: 1, At: time.Now().UTC(), Body: h}})

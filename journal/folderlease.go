@@ -100,7 +100,9 @@ func (l *folderLease) load(ctx context.Context, owner string) error {
 	if err != nil {
 		return storeError("acquire", l.run, err)
 	}
-	l.epoch = max(s.epoch, readHolder(note).Epoch) + 1
+	if l.epoch, err = NextEpoch(l.run, max(s.epoch, readHolder(note).Epoch)); err != nil {
+		return err
+	}
 	note, err = json.Marshal(holder{Epoch: l.epoch, Owner: CutOwner(owner), PID: os.Getpid()})
 	if err != nil {
 		return storeError("acquire", l.run, err)
@@ -167,6 +169,9 @@ func (l *folderLease) Append(ctx context.Context, state Mark, bodies ...Body) er
 		return context.Cause(ctx)
 	}
 	if err := CheckBodies(l.run, bodies); err != nil {
+		return err
+	}
+	if err := CheckMark("append", l.run, state); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -47,6 +47,9 @@ func (m *Memory) Create(ctx context.Context, run string, h Header) error {
 	if err := enter(ctx, "create", run); err != nil {
 		return err
 	}
+	if err := CheckHeader("create", run, h); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -98,7 +101,11 @@ func (m *Memory) Acquire(ctx context.Context, run, owner string) (Lease, error) 
 	if r.holder != nil {
 		return nil, &HeldError{Run: run, Owner: r.owner}
 	}
-	r.epoch++
+	epoch, err := NextEpoch(run, r.epoch)
+	if err != nil {
+		return nil, err
+	}
+	r.epoch = epoch
 	r.owner = CutOwner(owner)
 	r.holder = &memoryLease{journal: m, run: run, in: r, epoch: r.epoch, lost: make(chan struct{})}
 	return r.holder, nil
@@ -365,6 +372,9 @@ func (l *memoryLease) Append(ctx context.Context, state Mark, bodies ...Body) er
 		return context.Cause(ctx)
 	}
 	if err := CheckBodies(l.run, bodies); err != nil {
+		return err
+	}
+	if err := CheckMark("append", l.run, state); err != nil {
 		return err
 	}
 	l.journal.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -20,8 +21,8 @@ type Restored struct {
 	Records          []Record
 	Lines            []Encoded // of the records; nil for a store that keeps values
 	Epoch            uint64    // the largest of the records
-	Created, Updated time.Time
-	Taken            []Taken // in order
+	Created, Updated time.Time // moved into the years 1678 to 2262
+	Taken            []Taken   // in order
 }
 
 // Taken is a key of the inbox and the record that took it.
@@ -33,6 +34,9 @@ type Taken struct {
 // GatherRun reads a run that is to be restored and says what is wrong with it: an
 // [ErrInvalid], or the first error of the sequence. It is for stores.
 func GatherRun(run string, records iter.Seq2[Record, error], state Mark, encode bool) (*Restored, error) {
+	if err := CheckMark("restore", run, state); err != nil {
+		return nil, err
+	}
 	r := &Restored{Run: run, State: state}
 	taken := map[string]bool{}
 	for rec, err := range records {
@@ -62,29 +66,50 @@ func (r *Restored) add(rec Record, taken map[string]bool, encode bool) error {
 		return bad("a header stands at the beginning and nowhere else")
 	case rec.Epoch < r.Epoch || first && rec.Epoch != 0:
 		return bad("epoch %d cannot follow epoch %d", rec.Epoch, r.Epoch)
+	case rec.Epoch > MaxEpoch/2:
+		return bad("epoch %d is more than leases there can have been", rec.Epoch)
 	}
 	if first {
-		r.Header, r.Created = header, rec.At
+		if err := CheckHeader("restore", r.Run, header); err != nil {
+			return err
+		}
+		r.Header, r.Created = header, countable(rec.At)
 	} else if err := CheckBodies(r.Run, []Body{rec.Body}); err != nil {
 		return bad("%w", err)
 	}
 	for _, key := range inboxKeys(rec.Body) {
+		if len(key) > MaxKey {
+			return bad("an inbox key is longer than %d bytes", MaxKey)
+		}
 		if taken[key] {
 			return bad("the inbox key %q was taken before", key)
 		}
 		taken[key] = true
 		r.Taken = append(r.Taken, Taken{key, rec.Seq})
 	}
+	e, err := EncodeRecord(r.Run, Stored{Record: rec}) // also where values are kept: every store takes the same
+	if err != nil {
+		return bad("%w", err)
+	}
 	if encode {
-		e, err := EncodeRecord(r.Run, Stored{Record: rec})
-		if err != nil {
-			return err
-		}
 		r.Lines = append(r.Lines, e)
 	}
 	r.Records = append(r.Records, rec)
-	r.Epoch, r.Updated = rec.Epoch, rec.At
+	r.Epoch, r.Updated = rec.Epoch, countable(rec.At)
 	return nil
+}
+
+// countable is the time, or the one next to it that 64 bits of nanoseconds can say:
+// the years 1678 to 2262.
+func countable(at time.Time) time.Time {
+	first, last := time.Unix(0, math.MinInt64).UTC(), time.Unix(0, math.MaxInt64).UTC()
+	switch {
+	case at.Before(first):
+		return first
+	case at.After(last):
+		return last
+	}
+	return at
 }
 
 // seal puts the mark into the last line. It is for stores that keep it there.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -133,8 +134,18 @@ func testRestoreRefusals(t *testing.T, s Store) {
 		"an empty step":    {head, rec(2, 1, journal.Step{})},
 		"no body":          {head, rec(2, 1, nil)},
 		"a key twice":      {head, rec(2, 1, step("x", "k")), rec(3, 1, step("x", "k"))},
+		"a long key":       {head, rec(2, 1, step("x", strings.Repeat("k", journal.MaxKey+1)))},
+		"no JSON":          {head, rec(2, 1, journal.Note{Kind: "n", Data: []byte("{bad")})},
+		"a parent outside": {rec(1, 0, journal.Header{Parent: "../../etc"})},
+		"the last epoch":   {head, rec(2, math.MaxUint64, note(1))},
+		"a huge epoch":     {head, rec(2, 1<<53, note(1))},
+		"a far year":       {head, {Seq: 2, Epoch: 1, At: time.Date(30000, 1, 1, 0, 0, 0, 0, time.UTC), Body: note(1)}},
+		"a year before 0":  {{Seq: 1, At: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC), Body: journal.Header{}}},
 	} {
 		wantErr(t, what, j.Restore(t.Context(), "r", sequence(records...), journal.Mark{}), journal.ErrInvalid)
+	}
+	for what, phase := range map[string]string{"a huge phase": strings.Repeat("x", 3<<20), "a phase of bytes": "\xff"} {
+		wantErr(t, what, j.Restore(t.Context(), "r", sequence(head), journal.Mark{Phase: phase}), journal.ErrInvalid)
 	}
 	why := errors.New("the source is gone")
 	wantErr(t, "a source that fails", j.Restore(t.Context(), "r", func(yield func(journal.Record, error) bool) {
@@ -148,6 +159,34 @@ func testRestoreRefusals(t *testing.T, s Store) {
 	}
 	wantErr(t, "Restore over a run", j.Restore(t.Context(), "r", sequence(head), journal.Mark{}), journal.ErrExists)
 	wantErr(t, "Create over it", j.Create(t.Context(), "r", journal.Header{}), journal.ErrExists)
+}
+
+// testRestoreEdges restores records at the edge of what is taken: the run goes on.
+func testRestoreEdges(t *testing.T, s Store) {
+	j := s.open(t, t.TempDir())
+	first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	mark := journal.Mark{Phase: strings.Repeat("x", journal.MaxPhase), Ended: true}
+	err := j.Restore(t.Context(), "r", sequence(
+		journal.Record{Seq: 1, At: first, Body: journal.Header{Parent: "p"}},
+		journal.Record{Seq: 2, Epoch: journal.MaxEpoch / 2, At: last, Body: note(1)},
+	), mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := j.Stat(t.Context(), "r")
+	if err != nil || i.Mark != mark || i.Created.Year() > 1700 || i.Updated.Year() < 2200 {
+		t.Errorf("Stat = %+v, %v", i, err)
+	}
+	l := acquire(t, j, "r")
+	if want := uint64(journal.MaxEpoch/2 + 1); l.Epoch() != want {
+		t.Errorf("the lease has epoch %d, want %d", l.Epoch(), want)
+	}
+	wantErr(t, "Append with a huge phase", l.Append(t.Context(), journal.Mark{Phase: strings.Repeat("x", 3<<20)}, note(2)), journal.ErrInvalid)
+	add(t, l, note(2))
+	if got := read(t, j, "r"); len(got) != 3 || !got[0].At.Equal(first) || !got[1].At.Equal(last) {
+		t.Errorf("the records are %+v", got)
+	}
+	wantErr(t, "Create with a parent outside", j.Create(t.Context(), "c", journal.Header{Parent: "../p"}), journal.ErrInvalid)
 }
 
 // testFork forks a run at each of its boundaries (S-72).

@@ -74,6 +74,7 @@ func Run(t *testing.T, s Store) {
 		{"ReadPart", testReadPart},
 		{"Carry", testCarry},
 		{"RestoreRefusals", testRestoreRefusals},
+		{"RestoreEdges", testRestoreEdges},
 		{"Fork", testFork},
 		{"Prune", testPrune},
 	}

@@ -65,10 +65,13 @@ func (l *lease) begin(ctx context.Context, owner string) error {
 		l.renewed(time.Now())
 		var head int64
 		var last *int64
-		err := l.journal.pool.QueryRow(ctx, l.journal.sql.acquire, l.run, owner, word, l.journal.opts.TTL).Scan(&l.epoch, &head, &last)
+		err := l.journal.pool.QueryRow(ctx, l.journal.sql.acquire, l.run, owner, word, l.journal.opts.TTL, int64(journal.MaxEpoch)).Scan(&l.epoch, &head, &last)
 		if errors.Is(err, pgx.ErrNoRows) {
 			info, err := l.journal.find(ctx, "acquire", l.run)
 			if err != nil {
+				return err
+			}
+			if _, err := journal.NextEpoch(l.run, info.Epoch); err != nil {
 				return err
 			}
 			return &journal.HeldError{Run: l.run, Owner: info.Owner}
@@ -153,6 +156,9 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 		return context.Cause(ctx)
 	}
 	if err := journal.CheckBodies(l.run, bodies); err != nil {
+		return err
+	}
+	if err := journal.CheckMark("append", l.run, state); err != nil {
 		return err
 	}
 	l.turn.Lock()

@@ -35,6 +35,9 @@ func (j *Journal) Create(ctx context.Context, run string, h journal.Header) erro
 	if err := j.enter(ctx, "create", run, true); err != nil {
 		return err
 	}
+	if err := journal.CheckHeader("create", run, h); err != nil {
+		return err
+	}
 	at := time.Now().UTC()
 	e, err := journal.EncodeRecord(run, journal.Stored{Record: journal.Record{Seq: 1, At: at, Body: h}})
 	if err != nil {

@@ -93,7 +93,7 @@ VALUES($1, $2, $3, $4, $5, $6, '', $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`
 
 		// The word of the lease lets an acquire be made again whose answer was lost.
 		acquire: in(`UPDATE $.run SET epoch=epoch+1, owner=$2, holder=$3, lease_until=clock_timestamp()+$4
-WHERE run_id=$1 AND (lease_until<=clock_timestamp() OR holder=$3)
+WHERE run_id=$1 AND epoch>=0 AND epoch<$5 AND (lease_until<=clock_timestamp() OR holder=$3)
 RETURNING epoch, head, (SELECT max(seq) FROM $.journal j WHERE j.run_id=$1)`),
 
 		renew: in(`UPDATE $.run SET lease_until=clock_timestamp()+$3 WHERE run_id=$1 AND epoch=$2`),

@@ -36,7 +36,11 @@ func (l *lease) begin(ctx context.Context, owner string) error {
 		if err := w.checkEnd(ctx, &row); err != nil {
 			return err
 		}
-		row.Epoch++
+		epoch, err := journal.NextEpoch(l.run, uint64(row.Epoch))
+		if err != nil {
+			return err
+		}
+		row.Epoch = int64(epoch)
 		row.Owner = journal.CutOwner(owner)
 		l.epoch, l.row = row.Epoch, row
 		_, err = w.exec(ctx, updateRun, row.updateArgs()...)
@@ -75,6 +79,9 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 		return context.Cause(ctx)
 	}
 	if err := journal.CheckBodies(l.run, bodies); err != nil {
+		return err
+	}
+	if err := journal.CheckMark("append", l.run, state); err != nil {
 		return err
 	}
 	l.mu.Lock()
