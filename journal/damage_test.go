@@ -347,6 +347,47 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 }
 
+// TestLogRemoved: a person removes or replaces the log, or the whole folder, under
+// its writer, who learns of it at the next append and not never.
+func TestLogRemoved(t *testing.T) {
+	for what, do := range map[string]func(dir string) error{
+		"removed": func(dir string) error { return os.Remove(filepath.Join(dir, "r.jsonl")) },
+		"renamed": func(dir string) error {
+			return os.Rename(filepath.Join(dir, "r.jsonl"), filepath.Join(dir, "r2.jsonl"))
+		},
+		"replaced": func(dir string) error {
+			log, err := os.ReadFile(filepath.Join(dir, "r.jsonl"))
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.Remove(filepath.Join(dir, "r.jsonl")), os.WriteFile(filepath.Join(dir, "r.jsonl"), log, 0o644))
+		},
+		"the folder": os.RemoveAll,
+	} {
+		_, log, _ := logOf(t)
+		f := folderWith(t, log, FolderOptions{})
+		l, err := f.Acquire(t.Context(), "r", "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(t.Context(), Mark{}, numbered(0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := do(f.root.Name()); err != nil {
+			t.Skip("this system keeps open files:", err)
+		}
+		err = l.Append(t.Context(), Mark{}, numbered(1))
+		if !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "removed or replaced") {
+			t.Errorf("%s: append: %v, want ErrFenced that says so", what, err)
+		}
+		select {
+		case <-l.Lost():
+		default:
+			t.Errorf("%s: the lease goes on", what)
+		}
+	}
+}
+
 // TestRunUnderAnotherName: a log that was renamed is not taken for another run's.
 func TestRunUnderAnotherName(t *testing.T) {
 	_, log, _ := logOf(t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -211,15 +212,22 @@ func (l *folderLease) Append(ctx context.Context, state Mark, bodies ...Body) er
 	return nil
 }
 
-// check finds out whether somebody else wrote, which the lock should prevent:
-// a person may have removed the lock file, or edited the log.
+// check finds out whether somebody else wrote, which the lock should prevent, or
+// whether nobody would find what is written: a person may have removed the lock file
+// or the log, or edited the log.
 func (l *folderLease) check() error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return storeError("append", l.run, err)
 	}
+	named, err := l.folder.disk.Stat(l.run + logSuffix)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storeError("append", l.run, err)
+	}
 	var why string
 	switch {
+	case err != nil || !os.SameFile(info, named):
+		why = "the log was removed or replaced"
 	case !l.lock.Valid():
 		why = "the lock file was removed or replaced"
 	case info.Size() != l.tail:

@@ -95,6 +95,9 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 	if err != nil {
 		return err
 	}
+	if why := l.gone(); why != nil {
+		return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run, Err: errors.Join(why, l.finish())}
+	}
 	err = l.journal.write.run(ctx, &job{
 		do:     a.store,
 		stored: storedAt(l.run, l.epoch, l.row.Head+int64(len(a.lines)), int64(a.lines[len(a.lines)-1].CRC)),
@@ -106,6 +109,18 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 		return err
 	}
 	l.row = a.row
+	return nil
+}
+
+// gone says when others do not see this lease any more: a person has removed the
+// database, or the lock file.
+func (l *lease) gone() error {
+	if err := l.journal.stands(); err != nil {
+		return err
+	}
+	if !l.lock.Valid() {
+		return errors.New("the lock file was removed or replaced")
+	}
 	return nil
 }
 

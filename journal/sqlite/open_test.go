@@ -278,6 +278,40 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 }
 
+// TestDatabaseRemoved: a person removes the database with its locks, or the locks
+// alone, under its writer, who learns of it at the next write.
+func TestDatabaseRemoved(t *testing.T) {
+	for _, files := range [][]string{{"", "-wal", "-shm", ".locks"}, {""}, {".locks"}} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := open(t, path, sqlite.Options{})
+		l := lease(t, j, "r")
+		if err := l.Append(t.Context(), journal.Mark{}, note(1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.RemoveAll(path + f); err != nil {
+				t.Skip("this system keeps open files:", err)
+			}
+		}
+		err := l.Append(t.Context(), journal.Mark{}, note(2))
+		if !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "removed or replaced") {
+			t.Errorf("%q removed: append: %v, want ErrFenced that says so", files, err)
+		}
+		select {
+		case <-l.Lost():
+		default:
+			t.Errorf("%q removed: the lease goes on", files)
+		}
+		if files[0] != "" {
+			continue
+		}
+		err = j.Create(t.Context(), "other", journal.Header{})
+		if !errors.Is(err, journal.ErrStorage) || !strings.Contains(err.Error(), "removed or replaced") {
+			t.Errorf("%q removed: create: %v, want ErrStorage that says so", files, err)
+		}
+	}
+}
+
 // TestRefusalInAGroup: a refused append among others that go into the same
 // transaction harms none of them.
 func TestRefusalInAGroup(t *testing.T) {

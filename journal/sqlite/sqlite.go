@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -38,8 +39,9 @@ type Journal struct {
 	poll  time.Duration
 	locks *os.Root // nil when there is none, for a reader
 	read  *sql.DB
-	peek  *sql.Stmt // selectRun, for writers
-	write *writer   // nil for a reader
+	peek  *sql.Stmt   // selectRun, for writers
+	write *writer     // nil for a reader
+	mine  os.FileInfo // of the database, to know it by; nil for a reader
 
 	mu     sync.Mutex
 	leases map[*lease]struct{}
@@ -148,10 +150,27 @@ func (j *Journal) openWrite(ctx context.Context) error {
 	if j.write, err = openWriter(ctx, dsn(j.path, "rwc"), j.migrate); err != nil {
 		return err
 	}
+	if j.mine, err = os.Stat(j.path); err != nil {
+		return err
+	}
+	j.write.ready = j.stands
 	if j.read, err = sql.Open("sqlite", dsn(j.path, "ro")); err != nil {
 		return err
 	}
 	j.peek, err = j.read.PrepareContext(ctx, selectRun)
+	return err
+}
+
+// stands says when the database is not the one that was opened: what is written then
+// goes into a file that nobody finds.
+func (j *Journal) stands() error {
+	now, err := os.Stat(j.path)
+	if err == nil && os.SameFile(j.mine, now) {
+		return nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s was removed or replaced while it was open: open the journal again", j.path)
+	}
 	return err
 }
 

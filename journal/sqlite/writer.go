@@ -17,6 +17,7 @@ type writer struct {
 	conn  *sql.Conn
 	turn  chan struct{}        // holds a token while somebody writes
 	stmts map[string]*sql.Stmt // used by whoever has the turn
+	ready func() error         // looked at before each transaction
 
 	mu     sync.Mutex
 	queue  []*job
@@ -109,6 +110,11 @@ func (w *writer) carryOut(ctx context.Context, jobs []*job) {
 
 // transact does the jobs in one transaction, all or none.
 func (w *writer) transact(ctx context.Context, jobs []*job) error {
+	if w.ready != nil {
+		if err := w.ready(); err != nil {
+			return err
+		}
+	}
 	if _, err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
