@@ -233,7 +233,7 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	for i, c := range b.armed.calls {
 		if b.watched() {
 			shown := c.call // a hook may have put a secret into it
-			shown.Name, shown.Args = b.text(shown.Name), b.text(shown.Args)
+			shown.Name, shown.Args = b.text(shown.Name), b.jsonText(shown.Args)
 			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: shown})
 		}
 		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{

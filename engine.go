@@ -67,6 +67,7 @@ type core struct {
 	noticed     machine.OperationID
 	reviewed    machine.OperationID // the batch whose reply AfterResponse has let pass
 	armed       armed
+	badNote     error         // of the hook that was called last
 	extra       []llm.Message // what hooks want added at the next boundary
 	observerErr error
 	stream      EventSink // of Stream, beside cfg.sink
@@ -222,6 +223,9 @@ func (c *core) configure(op string) error {
 		cfg.tools = nil
 	}
 	if len(cfg.history) > 0 {
+		if err := checkData(cfg.history); err != nil {
+			return fail(KindConfig, op, err, "WithHistory")
+		}
 		if err := step(c, op, machine.ReplaceContext{Messages: c.maskAll(cfg.history)}); err != nil {
 			return fail(KindConfig, op, err, "WithHistory")
 		}
@@ -258,7 +262,7 @@ func (c *core) capTruncations(op string) error {
 // Append adds a message to the history. Only user messages can be added; a whole
 // conversation is installed by ReplaceHistory.
 func (e *Engine) Append(ctx context.Context, m llm.Message) error {
-	return e.edit(ctx, "append", func(c *core) machine.Input {
+	return e.edit(ctx, "append", []llm.Message{m}, func(c *core) machine.Input {
 		return machine.AppendInput{Message: c.mask(m)}
 	})
 }
@@ -266,7 +270,7 @@ func (e *Engine) Append(ctx context.Context, m llm.Message) error {
 // ReplaceHistory installs a whole conversation. In a paused run the pending
 // request will be made of it (S-31); while calls are pending it is refused.
 func (e *Engine) ReplaceHistory(ctx context.Context, messages []llm.Message) error {
-	return e.edit(ctx, "replace history", func(c *core) machine.Input {
+	return e.edit(ctx, "replace history", messages, func(c *core) machine.Input {
 		masked := c.maskAll(messages)
 		if c.state.Idle() {
 			return machine.ReplaceContext{Messages: masked}
@@ -277,7 +281,7 @@ func (e *Engine) ReplaceHistory(ctx context.Context, messages []llm.Message) err
 
 // Truncate keeps the first n messages.
 func (e *Engine) Truncate(ctx context.Context, n int) error {
-	return e.edit(ctx, "truncate", func(*core) machine.Input { return machine.Truncate{Len: n} })
+	return e.edit(ctx, "truncate", nil, func(*core) machine.Input { return machine.Truncate{Len: n} })
 }
 
 // SetSystem changes the system prompt.
@@ -370,7 +374,7 @@ func (e *Engine) SetTokenBudget(n int64) error {
 	return nil
 }
 
-func (e *Engine) edit(ctx context.Context, op string, input func(*core) machine.Input) error {
+func (e *Engine) edit(ctx context.Context, op string, given []llm.Message, input func(*core) machine.Input) error {
 	c, done, err := e.use(op)
 	if err != nil {
 		return err
@@ -378,6 +382,9 @@ func (e *Engine) edit(ctx context.Context, op string, input func(*core) machine.
 	defer done()
 	if err := c.configure(op); err != nil {
 		return err
+	}
+	if err := checkData(given); err != nil {
+		return fail(KindState, op, err, "")
 	}
 	in := input(c)
 	if err := step(c, op, in); err != nil {

@@ -308,16 +308,17 @@ func (r *run) refuseSecrets(m llm.Message) error {
 		return nil
 	}
 	for i, c := range m.Calls() {
-		if !r.cfg.masker.Found(c.Args) {
+		if !secretIn(r.cfg.masker, c.Args) {
 			continue
 		}
 		p, _ := r.state.Pending()
+		masked := r.state.BatchCall(i).Call
 		res := llm.Result{Status: llm.StatusError, Summary: "the arguments hold a secret, so the call was not run; secrets are known to the program and must not be written out"}
 		if err := step(r.core, r.op, machine.Settled{Op: p.Op, Ordinal: i, Result: res}); err != nil {
 			return err
 		}
 		if r.watched() {
-			res.CallID, res.Name = c.ID, c.Name
+			res.CallID, res.Name = masked.ID, masked.Name
 			r.emit(ToolFinished{Op: p.Op, Ordinal: i, Result: res})
 		}
 	}

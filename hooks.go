@@ -4,25 +4,13 @@ package fiducial
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
 )
-
-// Note leaves a note in the journal of the run; it is stored with the next
-// records, before the next effect starts. [Locked.Notes] gives the notes back in
-// a process that takes the run up. Data is JSON or nil. The kinds lock, run, loop,
-// spent, pruned, extra and added are the engine's own. Without a journal it does
-// nothing. It must be called by the hook that was given inv, before it returns.
-func (inv Invocation) Note(kind string, data json.RawMessage) {
-	if inv.core != nil {
-		inv.core.store.add(journal.Note{Kind: kind, Data: data})
-	}
-}
 
 func (r *run) invocation(phase HookPhase) Invocation {
 	inv := Invocation{
@@ -43,7 +31,7 @@ func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exi
 	for _, m := range in {
 		var behind []llm.Message
 		for _, i := range r.cfg.interceptors {
-			answer, err := guarded(func() (PromptAnswer, error) {
+			answer, err := hook(r.core, func() (PromptAnswer, error) {
 				return i.PromptSubmit(ctx, r.invocation(HookPromptSubmit), &m)
 			})
 			if err != nil {
@@ -81,7 +69,7 @@ func noAnswer(phase HookPhase, answer any) *Error {
 func (r *run) pendingHistory(ctx context.Context) ([]llm.Message, error) {
 	var all []llm.Message
 	for _, i := range r.cfg.interceptors {
-		messages, err := guarded(func() ([]llm.Message, error) {
+		messages, err := hook(r.core, func() ([]llm.Message, error) {
 			return i.PendingHistory(ctx, r.invocation(HookPendingHistory))
 		})
 		if err == nil && len(messages) > 0 {
@@ -100,7 +88,7 @@ func (r *run) pendingHistory(ctx context.Context) ([]llm.Message, error) {
 // preRequest asks the hooks about the request.
 func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
 	for _, i := range r.cfg.interceptors {
-		answer, err := guarded(func() (RequestAnswer, error) {
+		answer, err := hook(r.core, func() (RequestAnswer, error) {
 			return i.PreRequest(ctx, r.invocation(HookPreRequest), req)
 		})
 		if err != nil {
@@ -157,7 +145,7 @@ func (r *run) addNow(messages []llm.Message) *exit {
 func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
 	var more []llm.Message
 	for _, i := range r.cfg.interceptors {
-		answer, err := guarded(func() (ResponseAnswer, error) {
+		answer, err := hook(r.core, func() (ResponseAnswer, error) {
 			return i.AfterResponse(ctx, r.invocation(HookAfterResponse), m)
 		})
 		if err != nil {
@@ -202,7 +190,7 @@ func (b *batch) preTool(ctx context.Context, ordinal int, call *llm.Call, doubt 
 	for _, i := range b.cfg.interceptors {
 		inv := b.invocation(HookPreTool)
 		inv.Op, inv.CallID, inv.Ordinal, inv.MayHaveRun = b.op, id, ordinal, doubt
-		answer, err := guarded(func() (ToolAnswer, error) { return i.PreTool(ctx, inv, call) })
+		answer, err := hook(b.core, func() (ToolAnswer, error) { return i.PreTool(ctx, inv, call) })
 		if err != nil {
 			return nil, hookError(HookPreTool, err)
 		}
@@ -214,7 +202,7 @@ func (b *batch) preTool(ctx context.Context, ordinal int, call *llm.Call, doubt 
 			if a.Result.CallID != "" && a.Result.CallID != id {
 				return nil, contractError(HookPreTool, "the synthetic result answers %q, and the call is %q", a.Result.CallID, id)
 			}
-			if err := checkStatus(a.Result.Status); err != nil {
+			if err := errors.Join(checkStatus(a.Result.Status), checkNotes(a.Result.Notes...)); err != nil {
 				return nil, contractError(HookPreTool, "the synthetic result: %w", err)
 			}
 			return a, nil
@@ -242,7 +230,7 @@ func (b *batch) postTool(ctx context.Context, ordinal int, call llm.Call, res ll
 	for _, i := range b.cfg.interceptors {
 		inv := b.invocation(HookPostTool)
 		inv.Op, inv.CallID, inv.Ordinal = b.op, call.ID, ordinal // its batch may be complete by now
-		answer, err := guarded(func() (PostAnswer, error) { return i.PostTool(ctx, inv, call, res) })
+		answer, err := hook(b.core, func() (PostAnswer, error) { return i.PostTool(ctx, inv, call, res) })
 		if err != nil {
 			return nil, hookError(HookPostTool, err)
 		}
@@ -261,7 +249,7 @@ func (b *batch) postTool(ctx context.Context, ordinal int, call llm.Call, res ll
 // (E-18).
 func (r *run) observeExit(ctx context.Context, e exit) {
 	for _, i := range r.cfg.interceptors {
-		_, err := guarded(func() (struct{}, error) {
+		_, err := hook(r.core, func() (struct{}, error) {
 			return struct{}{}, i.RunExit(context.WithoutCancel(ctx), r.invocation(HookRunExit), e.out, e.err)
 		})
 		if err == nil {

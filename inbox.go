@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -44,6 +45,9 @@ func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
 	}
 	if err := checkUser([]llm.Message{m}); err != nil {
 		return fail(KindState, op, err, "")
+	}
+	if !utf8.ValidString(key) {
+		return fail(KindState, op, nil, "the key %q is not UTF-8", key)
 	}
 	m = c.mask(m)
 	if j := c.cfg.journal; j != nil {
@@ -205,7 +209,10 @@ func checkUser(messages []llm.Message) error {
 			return fmt.Errorf("a message of role %q; only user messages come from outside", m.Role)
 		}
 	}
-	return machine.ValidateContext(messages)
+	if err := machine.ValidateContext(messages); err != nil {
+		return err
+	}
+	return checkData(messages)
 }
 
 // takeIn adds user messages at a boundary of the run.
@@ -226,15 +233,4 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 		r.emit(Steered{Messages: masked})
 	}
 	return nil
-}
-
-// Notes are the notes that others than the engine left in the journal of the run,
-// in order; see [Invocation.Note].
-func (h handle) Notes() []journal.Note {
-	if h.core == nil {
-		return nil
-	}
-	h.core.mu.Lock()
-	defer h.core.mu.Unlock()
-	return h.core.store.notes
 }

@@ -28,7 +28,7 @@ type store struct {
 	again      bool                // the run was open before: what the journal holds counts
 	unsure     bool                // the first append may have been stored
 	owed       machine.OperationID // a reply whose committed event did not come yet
-	notes      []journal.Note      // of other rooms
+	notes      notes               // of other rooms, that are stored
 }
 
 func (s *store) init(cfg config) {
@@ -67,9 +67,15 @@ func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) {
 			s.unsure = true
 			s.drop()
+		} else if errors.Is(err, journal.ErrInvalid) && s.again {
+			// It would be refused for good: what is stored is the truth.
+			err = errors.Join(err, s.lease.Release(ctx))
+			s.unsure = true
+			s.drop()
 		}
 		return journalError(op, err)
 	}
+	s.notes.stored(s.pending)
 	clear(s.pending)
 	s.pending = s.pending[:0]
 	s.behind = false
@@ -235,16 +241,6 @@ func (r *replayed) note(n journal.Note) error {
 	return nil
 }
 
-// The kinds of the engine's own notes beside noteLock.
-const (
-	noteRun    = "run"    // a new logical run begins
-	noteLoop   = "loop"   // the loop guard ended the run, and counts anew
-	noteSpent  = "spent"  // a broken request has cost this
-	notePruned = "pruned" // requests leave results out up to this message
-	noteExtra  = "extra"  // messages to add at the next boundary
-	noteAdded  = "added"  // they were added
-)
-
 // open acquires the run of the journal and takes up what it holds. Without a
 // journal it does nothing.
 func (c *core) open(ctx context.Context, op string) error {
@@ -290,7 +286,7 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 		return err
 	}
 	if r.steps == 0 && !s.again {
-		s.notes = r.notes
+		s.notes.set(r.notes)
 		return s.flush(ctx, op, &c.state)
 	}
 	if c.state.Len() > 0 && !s.again && !s.unsure {
@@ -324,7 +320,8 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 // install makes what was replayed the engine's own. What belonged to the history
 // that the engine had before is forgotten.
 func (c *core) install(r *replayed) {
-	c.store.pending, c.store.notes, c.store.owed, c.store.again = nil, r.notes, 0, true
+	c.store.notes.set(r.notes)
+	c.store.pending, c.store.behind, c.store.owed, c.store.again = nil, false, 0, true
 	c.state, c.counts, c.extra = r.state, r.counts, r.extra
 	c.sent, c.noticed, c.reviewed, c.armed = c.state.Len(), 0, 0, armed{}
 	if p, ok := c.state.Pending(); ok && p.Kind == machine.PendingTools && len(r.extra) > 0 {
@@ -352,6 +349,11 @@ func step[T machine.Input](c *core, op string, in T) error {
 
 func (c *core) stepDurable(op string, in machine.Input) error {
 	held, keep := c.state.Durable(in)
+	if keep { // what could not be stored would be in the way for good
+		if err := machine.Storable(held); err != nil {
+			return stateError(op, err)
+		}
+	}
 	if err := c.state.Apply(in); err != nil {
 		return stateError(op, err)
 	}
