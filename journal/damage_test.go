@@ -270,6 +270,58 @@ func TestBlobDamage(t *testing.T) {
 	}
 }
 
+// TestBlobIsNoFile puts a folder where a blob or the run's blobs should be, or a file
+// where they should: it is damage, Repair makes the run usable, and the same content
+// can be stored again.
+func TestBlobIsNoFile(t *testing.T) {
+	large := Note{Kind: "n", Data: []byte(`"` + strings.Repeat("x", 70_000) + `"`)}
+	for what, change := range map[string]func(blob string) error{
+		"a folder":     func(blob string) error { return os.MkdirAll(filepath.Join(blob, "inside"), 0o755) },
+		"an empty one": func(blob string) error { return os.Mkdir(blob, 0o755) },
+		"no blobs":     func(blob string) error { return os.Remove(filepath.Dir(blob)) },
+		"a file for all": func(blob string) error {
+			return errors.Join(os.Remove(filepath.Dir(blob)), os.WriteFile(filepath.Dir(blob), []byte("x"), 0o644))
+		},
+	} {
+		_, log, _ := logOf(t)
+		f := folderWith(t, log, FolderOptions{})
+		put := func() uint64 {
+			t.Helper()
+			l, err := f.Acquire(t.Context(), "r", "w")
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if err := l.Append(t.Context(), Mark{}, large); err != nil {
+				t.Fatalf("%s: append: %v", what, err)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return l.Head()
+		}
+		head := put()
+		blobs, err := filepath.Glob(filepath.Join(f.root.Name(), "blobs", "r", "*"))
+		if err != nil || len(blobs) != 1 {
+			t.Fatalf("blobs: %v, %v", blobs, err)
+		}
+		if err := errors.Join(os.Remove(blobs[0]), change(blobs[0])); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := count(t, f); n != head-1 || !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %d records, %v; want %d and ErrDamaged", what, n, err, head-1)
+		}
+		if done, err := f.Repair(t.Context(), "r"); err != nil || done.Kept != head-1 {
+			t.Errorf("%s: Repair = %+v, %v; want %d records kept", what, done, err, head-1)
+		}
+		if n := put(); n != head+1 {
+			t.Errorf("%s: the head is %d, want %d", what, n, head+1)
+		}
+		if n, err := count(t, f); n != head+1 || err != nil {
+			t.Errorf("%s: after the repair %d records, %v; want %d", what, n, err, head+1)
+		}
+	}
+}
+
 func TestRepair(t *testing.T) {
 	_, log, _ := logOf(t)
 	bad := bytes.Replace(log, []byte(`"data":3`), []byte(`"data":4`), 1)

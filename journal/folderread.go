@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
@@ -309,7 +310,7 @@ func (f *Folder) putBlobs(run string, blobs []Blob, known map[string]bool) error
 
 // putBlob writes under another name first, so that a blob is whole or absent.
 func (f *Folder) putBlob(name string, data []byte) error {
-	if info, err := f.disk.Stat(name); err == nil && info.Size() == int64(len(data)) {
+	if info, err := f.disk.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(data)) {
 		return nil
 	}
 	file, err := f.disk.Open(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
@@ -327,7 +328,17 @@ func (f *Folder) putBlob(name string, data []byte) error {
 }
 
 func (f *Folder) getBlob(run, digest string) ([]byte, error) {
-	file, err := f.disk.Open(blobFolder+"/"+run+"/"+digest, os.O_RDONLY)
+	name := blobFolder + "/" + run + "/" + digest
+	info, err := f.disk.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR): // or a folder above it is none
+		return nil, fs.ErrNotExist
+	case err != nil:
+		return nil, storeError("read", run, err)
+	case !info.Mode().IsRegular(): // opening what else there may be can wait for ever
+		return nil, damaged("blob %s is no file", digest)
+	}
+	file, err := f.disk.Open(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -16,6 +17,9 @@ import (
 // data is {"lost_bytes", "kept_as"}. What came after the record before it is
 // unknown: a call that looks as if it had not started may have run.
 const RepairedNote = "journal.repaired"
+
+// damagedSuffix is behind the name of what stood where a blob should.
+const damagedSuffix = ".damaged"
 
 // Repaired says what [Folder.Repair] did.
 type Repaired struct {
@@ -26,7 +30,8 @@ type Repaired struct {
 
 // Repair cuts a log off where it is damaged, at the end of the last append that is
 // whole, and adds a note of kind [RepairedNote]. The bytes that are cut off are
-// kept in a file beside the log. A log without damage is left as it is; one whose
+// kept in a file beside the log. What stands in the place of a blob and is no file gets
+// ".damaged" behind its name. A log without damage is left as it is; one whose
 // header is damaged cannot be repaired, nor one of a newer version. It is for a person to
 // ask for, never for a program to do by itself.
 func (f *Folder) Repair(ctx context.Context, run string) (_ Repaired, err error) {
@@ -50,7 +55,39 @@ func (f *Folder) Repair(ctx context.Context, run string) (_ Repaired, err error)
 	if err == nil || !errors.Is(err, ErrDamaged) || good.seq == 0 {
 		return Repaired{Kept: good.seq}, err
 	}
-	return f.cut(file, run, good)
+	done, err := f.cut(file, run, good)
+	if err == nil {
+		err = f.moveAside(run)
+	}
+	return done, err
+}
+
+// moveAside gives what stands in the place of a blob and is no file another name:
+// the blob could not be stored any more. What stands in it stays.
+func (f *Folder) moveAside(run string) error {
+	dir := blobFolder + "/" + run
+	if info, err := f.disk.Stat(dir); err == nil && !info.IsDir() {
+		if err := f.disk.Rename(dir, dir+damagedSuffix); err != nil {
+			return storeError("repair", run, err)
+		}
+		return nil
+	}
+	entries, err := f.disk.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return storeError("repair", run, err)
+	}
+	for _, e := range entries {
+		if !isDigest(e.Name()) || e.Type().IsRegular() {
+			continue
+		}
+		if err := f.disk.Rename(dir+"/"+e.Name(), dir+"/"+e.Name()+damagedSuffix); err != nil {
+			return storeError("repair", run, err)
+		}
+	}
+	return nil
 }
 
 // end is where a whole append ends.
