@@ -29,17 +29,18 @@ type property struct {
 	null bool // null fits
 }
 
+// newChecker fails with a [*SpecError].
 func newChecker(name string, schema *jsonschema.Schema) (*checker, error) {
 	if schema.Type != "object" {
-		return nil, fmt.Errorf("tool %s: its input must be an object, and its schema says %q", name, schema.Type)
+		return nil, &SpecError{Tool: name, Err: fmt.Errorf("its input must be an object, and its schema says %q", schema.Type)}
 	}
 	text, err := json.Marshal(schema)
 	if err != nil {
-		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
+		return nil, &SpecError{Tool: name, Err: fmt.Errorf("schema: %w", err)}
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
+		return nil, &SpecError{Tool: name, Err: fmt.Errorf("schema: %w", err)}
 	}
 	c := &checker{name: name, text: text, schema: schema, resolved: resolved}
 	c.plain, c.required = plainProperties(schema)

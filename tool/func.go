@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -62,24 +63,29 @@ func WithTypeSchema[T any](s *jsonschema.Schema) Option {
 // that encodes as JSON. A string of more than 200 bytes becomes a summary and a
 // content (E-99).
 //
-// The error says why no schema can be inferred, or that the name is empty.
+// The error is a [*SpecError]: the name is not made of 1 to 64 ASCII letters,
+// digits, _ and -, or no schema can be inferred, which is so for a field of type
+// time.Duration and for the json tag's option string, too, as in generated tools.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
 	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if name == "" {
-		return nil, fmt.Errorf("tool: a tool needs a name")
+	if !toolName.MatchString(name) {
+		return nil, &SpecError{Err: fmt.Errorf("bad name %q: a tool's name is made of 1 to 64 ASCII letters, digits, _ and -", name)}
 	}
 	if fn == nil {
-		return nil, fmt.Errorf("tool %s: no function", name)
+		return nil, &SpecError{Tool: name, Err: errors.New("no function")}
 	}
 	schema := o.schema
 	if schema == nil {
 		types := withBytes(o.types)
 		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: types})
 		if err != nil {
-			return nil, fmt.Errorf("tool %s: no schema for its input: %w", name, err)
+			return nil, &SpecError{Tool: name, Err: fmt.Errorf("no schema for its input: %w", err)}
+		}
+		if field, problem := fieldProblem(reflect.TypeFor[In](), o.types); problem != "" {
+			return nil, &SpecError{Tool: name, Field: field, Err: errors.New(problem)}
 		}
 		plainLists(s, reflect.TypeFor[In](), types)
 		schema = s
