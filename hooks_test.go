@@ -573,3 +573,34 @@ func TestAnswersForACall(t *testing.T) {
 	_, err = run(fiducial.Synthetic{Result: llm.Result{Status: "odd"}})
 	wantErr(t, err, fiducial.ErrInterceptor)
 }
+
+// S-168: when several calls of a batch ask for a pause, the first one counts, and
+// Resume goes on from there.
+func TestS168_PausesOfOneBatch(t *testing.T) {
+	for _, parallel := range []int{1, 3} {
+		p := &probe{}
+		n := 0
+		h := &hooks{post: func(inv fiducial.Invocation, _ llm.Call, _ llm.Result) (fiducial.PostAnswer, error) {
+			n++
+			return fiducial.Pause{Reason: fmt.Sprintf("look %d", n)}, nil
+		}}
+		var calls []llm.Call
+		for _, id := range []string{"a", "b", "c"} {
+			calls = append(calls, llm.Call{ID: id, Name: "look", Args: "{}"})
+		}
+		model := llmtest.NewScript(llmtest.Reply(llm.AssistantCalls(calls...)), llmtest.Say("x"))
+		l, out, err := fiducial.New(model, fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(h), fiducial.WithParallel(parallel),
+			fiducial.WithJournal(journal.NewMemory(), "r")).Run(t.Context(), llm.UserText("go"))
+		wantReason(t, out, err, fiducial.Paused)
+		equal(t, "reason", out.Detail, "look 1")
+		for out.Reason == fiducial.Paused {
+			out, err = l.Resume(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantReason(t, out, err, fiducial.Finished)
+		equal(t, "hooks asked", n, 3)
+		p.once(t)
+	}
+}

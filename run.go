@@ -462,6 +462,9 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 	if r.state.Idle() {
 		return r.paused(ctx, reason)
 	}
+	if _, recorded := r.state.PauseRequested(); recorded || r.state.Phase() == machine.PhasePaused {
+		return nil // calls that ran side by side may all ask for one
+	}
 	if err := step(r.core, r.op, machine.Pause{Reason: reason}); err != nil {
 		return r.fail(err)
 	}
