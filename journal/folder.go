@@ -106,20 +106,26 @@ func (f *Folder) enter(ctx context.Context, op, run string, writes bool) error {
 	return nil
 }
 
-// lock takes the lock of the run.
+// lock takes the lock of the run. Who has just got it has not written its name yet,
+// and who has it for a moment never does, so that it asks a few times.
 func (f *Folder) lock(op, run string) (*lockfile.Lock, error) {
-	l, err := lockfile.Take(f.root, run+lockSuffix)
-	if errors.Is(err, lockfile.ErrHeld) {
+	for try := 1; ; try++ {
+		l, err := lockfile.Take(f.root, run+lockSuffix)
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return nil, storeError(op, run, err)
+		}
 		_, note, err := lockfile.Probe(f.root, run+lockSuffix)
 		if err != nil {
 			return nil, storeError(op, run, err)
 		}
-		return nil, &HeldError{Run: run, Owner: readHolder(note).Owner}
+		if h := readHolder(note); h.PID != 0 || try == 5 {
+			return nil, &HeldError{Run: run, Owner: h.Owner}
+		}
+		time.Sleep(2 * time.Millisecond)
 	}
-	if err != nil {
-		return nil, storeError(op, run, err)
-	}
-	return l, nil
 }
 
 // holder is what stands in a lock file. The epoch stands there for leases that

@@ -71,6 +71,14 @@ func (l *folderLease) load(ctx context.Context, owner string) error {
 		return storeError("acquire", l.run, err)
 	}
 	l.file = file
+	note, err := l.lock.Note()
+	if err != nil {
+		return storeError("acquire", l.run, err)
+	}
+	last := readHolder(note).Epoch
+	if err := l.sign(last, owner); err != nil { // reading the log can take long, and others ask meanwhile
+		return err
+	}
 	s := newScan(file, l.run, l.run+logSuffix)
 	for {
 		if ctx.Err() != nil {
@@ -97,14 +105,15 @@ func (l *folderLease) load(ctx context.Context, owner string) error {
 		return &Error{Kind: KindNotFound, Op: "acquire", Run: l.run}
 	}
 	l.tail, l.head = s.end, s.seq
-	note, err := l.lock.Note()
-	if err != nil {
-		return storeError("acquire", l.run, err)
-	}
-	if l.epoch, err = NextEpoch(l.run, max(s.epoch, readHolder(note).Epoch)); err != nil {
+	if l.epoch, err = NextEpoch(l.run, max(s.epoch, last)); err != nil {
 		return err
 	}
-	note, err = json.Marshal(holder{Epoch: l.epoch, Owner: CutOwner(owner), PID: os.Getpid()})
+	return l.sign(l.epoch, owner)
+}
+
+// sign writes into the lock file who holds the run.
+func (l *folderLease) sign(epoch uint64, owner string) error {
+	note, err := json.Marshal(holder{Epoch: epoch, Owner: CutOwner(owner), PID: os.Getpid()})
 	if err != nil {
 		return storeError("acquire", l.run, err)
 	}

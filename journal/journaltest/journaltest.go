@@ -60,6 +60,7 @@ func Run(t *testing.T, s Store) {
 		{"Concurrent", testConcurrent},
 		{"Closed", testClosed},
 		{"Held", testHeld},
+		{"RaceForOwner", testRaceForOwner},
 		{"Fenced", testFenced},
 		{"Epochs", testEpochs},
 		{"Inbox", testInbox},

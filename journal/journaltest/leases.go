@@ -73,6 +73,51 @@ func testHeld(t *testing.T, s Store) {
 	}
 }
 
+// testRaceForOwner lets many ask for a run that nobody held before, each under a name
+// of its own: who does not get it is told whose it is.
+func testRaceForOwner(t *testing.T, s Store) {
+	j := s.open(t, t.TempDir())
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	for round := range rounds {
+		run := fmt.Sprint("r", round)
+		create(t, j, run)
+		var mu sync.Mutex
+		var got journal.Lease
+		var owner string
+		var told []string
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				me := fmt.Sprint("owner ", i)
+				l, err := j.Acquire(t.Context(), run, me)
+				mu.Lock()
+				defer mu.Unlock()
+				held, ok := errors.AsType[*journal.HeldError](err)
+				switch {
+				case err == nil:
+					got, owner = l, me
+				case ok:
+					told = append(told, held.Owner)
+				default:
+					t.Errorf("Acquire: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, who := range told {
+			if got == nil || len(told) != 7 || who != owner {
+				t.Fatalf("round %d: the run is of %q, and %d were told of %q", round, owner, len(told), told)
+			}
+		}
+		if err := got.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func testFenced(t *testing.T, s Store) {
 	j, l1 := s.run(t)
 	add(t, l1, note(1))

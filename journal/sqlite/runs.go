@@ -134,14 +134,7 @@ func (j *Journal) Acquire(ctx context.Context, run, owner string) (journal.Lease
 	if _, err := j.find(ctx, run); err != nil {
 		return nil, j.storeError("acquire", run, err)
 	}
-	lock, err := lockfile.Take(j.locks, lockName(run))
-	if errors.Is(err, lockfile.ErrHeld) {
-		now, err := j.find(ctx, run)
-		if err != nil {
-			return nil, j.storeError("acquire", run, err)
-		}
-		return nil, &journal.HeldError{Run: run, Owner: now.Owner}
-	}
+	lock, err := j.lock(ctx, run)
 	if err != nil {
 		return nil, j.storeError("acquire", run, err)
 	}
@@ -159,6 +152,25 @@ func (j *Journal) Acquire(ctx context.Context, run, owner string) (journal.Lease
 		return nil, errors.Join(&journal.Error{Kind: journal.KindClosed, Op: "acquire", Run: run}, l.end())
 	}
 	return l, nil
+}
+
+// lock takes the lock of the run. Who has just got it has not written its name yet,
+// and who deletes the run never does, so that it asks a few times.
+func (j *Journal) lock(ctx context.Context, run string) (*lockfile.Lock, error) {
+	for try := 1; ; try++ {
+		lock, err := lockfile.Take(j.locks, lockName(run))
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return lock, err
+		}
+		now, err := j.find(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		if now.Owner != "" || try == 5 {
+			return nil, &journal.HeldError{Run: run, Owner: now.Owner}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }
 
 func (j *Journal) find(ctx context.Context, run string) (runRow, error) {
@@ -251,14 +263,10 @@ func (j *Journal) Delete(ctx context.Context, run string) (err error) {
 	if err := j.enter(ctx, "delete", run, true); err != nil {
 		return err
 	}
-	row, err := j.find(ctx, run)
-	if err != nil {
+	if _, err := j.find(ctx, run); err != nil {
 		return j.storeError("delete", run, err)
 	}
-	lock, err := lockfile.Take(j.locks, lockName(run))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return &journal.HeldError{Run: run, Owner: row.Owner}
-	}
+	lock, err := j.lock(ctx, run)
 	if err != nil {
 		return j.storeError("delete", run, err)
 	}
