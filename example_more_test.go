@@ -88,8 +88,14 @@ func Example_recordAndReplay() {
 	defer srv.Close()
 
 	ask := func(c *http.Client, text string) { // a client of a provider does this
-		resp, err := c.Post(srv.URL+"/v1/chat/completions", "application/json",
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, srv.URL+"/v1/chat/completions",
 			strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"`+text+`"}]}`))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := c.Do(req)
 		if err != nil {
 			fmt.Println(llm.ClassOf(err))
 			return

@@ -3,6 +3,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -325,7 +326,7 @@ func (r *runner) settle(ctx context.Context, out fiducial.Outcome, err error) {
 			r.result.Err = errors.New(detail)
 		}
 	case out.Reason == fiducial.LimitReached && out.Limit == fiducial.LimitLoop:
-		r.fail(PathLoop, errors.New("the model made the same calls with the same results again and again"))
+		r.fail(PathLoop, errors.New(cmp.Or(out.Detail, "the model made the same calls with the same results again and again")))
 	default:
 		r.fail(PathInternal, fmt.Errorf("the run ended as %q without a reason", out.Reason))
 	}
