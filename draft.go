@@ -2,7 +2,11 @@
 
 package fiducial
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"strings"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
 
 // A StreamMasker is a [Masker] that can say how much of a text that still arrives may
 // be shown. With one, the [Delta] events of a reply come at most a word or so behind
@@ -28,6 +32,11 @@ type draft struct {
 type held struct {
 	text []byte
 	next int // the length from which on it is worth another look
+
+	// Of arguments: whether what was shown ends inside a string, and whether there is
+	// an escape behind it. A secret may be written with escapes, so that then all is
+	// held back to the end.
+	inside, escaped bool
 }
 
 func (d *draft) reset(m Masker) {
@@ -35,9 +44,9 @@ func (d *draft) reset(m Masker) {
 	clear(d.blocks)
 }
 
-// add takes a piece of a block and returns what can be shown of the block now, not
-// yet masked.
-func (d *draft) add(block int, piece string) string {
+// add takes a piece of a block, which holds arguments or not, and returns what can be
+// shown of the block now, not yet masked.
+func (d *draft) add(block int, piece string, args bool) string {
 	if d.mask == nil {
 		return piece
 	}
@@ -47,31 +56,33 @@ func (d *draft) add(block int, piece string) string {
 	h := d.blocks[block]
 	h.text = append(h.text, piece...)
 	show := ""
-	if m, ok := d.mask.(StreamMasker); ok && len(h.text) >= h.next {
+	h.escaped = h.escaped || args && strings.Contains(piece, `\`)
+	if m, ok := d.mask.(StreamMasker); ok && len(h.text) >= h.next && !h.escaped {
 		all := string(h.text)
 		n := min(max(m.Settled(all), 0), len(all))
 		show, h.text = all[:n], append(h.text[:0], all[n:]...)
 		// What does not settle is looked at in ever larger steps.
 		h.next = len(h.text) + len(h.text)/8 + 1
+		h.inside = h.inside != (strings.Count(show, `"`)%2 == 1)
 	}
 	d.blocks[block] = h
 	return show
 }
 
 // end returns what is left of a block that is complete.
-func (d *draft) end(block int) string {
+func (d *draft) end(block int) held {
 	h := d.blocks[block]
 	delete(d.blocks, block)
-	return string(h.text)
+	return h
 }
 
 // show tells of an event of the stream.
 func (rd *reader) show(ev llm.Event) {
 	switch ev := ev.(type) {
 	case llm.BlockDelta:
-		rd.showText(ev.Index, rd.draft.add(ev.Index, ev.Text))
+		rd.showText(ev.Index, rd.draft.add(ev.Index, ev.Text, rd.c.Kind(ev.Index) == llm.BlockCall))
 	case llm.BlockStop:
-		rd.showText(ev.Index, rd.draft.end(ev.Index))
+		rd.showText(ev.Index, rd.rest(rd.draft.end(ev.Index)))
 	case llm.Unhandled:
 		ev.Preview = rd.preview(ev)
 		rd.run.emit(StreamEvent{Event: ev})
@@ -79,6 +90,17 @@ func (rd *reader) show(ev llm.Event) {
 		rd.run.emit(StreamEvent{Event: ev})
 	case llm.BlockStart, llm.UsageReport, llm.Finish:
 	}
+}
+
+// rest is what was held back of a block, with no secret in its escapes.
+func (rd *reader) rest(h held) string {
+	switch {
+	case !h.escaped:
+		return string(h.text)
+	case h.inside:
+		return strings.TrimPrefix(rd.run.jsonText(`"`+string(h.text)), `"`)
+	}
+	return rd.run.jsonText(string(h.text))
 }
 
 func (rd *reader) showText(block int, text string) {

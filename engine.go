@@ -207,6 +207,9 @@ func (c *core) configure(op string) error {
 	case cfg.durable && (cfg.journal == nil || cfg.journal.Promise() != journal.Durable):
 		return fail(KindConfig, op, nil, "WithDurable needs a journal that is durable; this one forgets when the process ends")
 	}
+	if err := c.checkNames(op); err != nil {
+		return err
+	}
 	if err := c.checkSettings(op, cfg.settings); err != nil {
 		return err
 	}

@@ -289,6 +289,27 @@ func idOf(p llm.Part) string {
 	return ""
 }
 
+// checkNames refuses a secret in what a run is found by: such a name is wanted as it
+// is, or not at all.
+func (c *core) checkNames(op string) error {
+	k, cfg := c.cfg.masker, &c.cfg
+	if k == nil {
+		return nil
+	}
+	if k.Found(cfg.run) {
+		return fail(KindConfig, op, nil, "the name of the run holds a secret of WithMask; give another name")
+	}
+	if k.Found(cfg.owner) {
+		return fail(KindConfig, op, nil, "the name of WithOwner holds a secret of WithMask; give another name")
+	}
+	for key, value := range cfg.labels {
+		if k.Found(key) || k.Found(value) {
+			return fail(KindConfig, op, nil, "the label %q holds a secret of WithMask; leave it out", c.text(key))
+		}
+	}
+	return nil
+}
+
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func validData(d json.RawMessage) json.RawMessage {

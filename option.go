@@ -266,8 +266,12 @@ func WithFailureGuard(n int) Option { return func(c *config) { c.fruitless = n }
 // limit are continued; the default is [machine.DefaultMaxTruncatedResumes].
 func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = &n } }
 
-// WithMask takes secrets out of everything before it becomes history and before an
-// event shows it. Errors are passed on as they came.
+// WithMask takes secrets out of everything before it becomes history or a note, and
+// before an event shows it: texts, the ids and names of calls, data of notes. Strings in
+// arguments and in data are looked at as they read, whatever their escapes. Opaque data
+// of a vendor and the bytes of pictures stay as they are. A call whose arguments hold a
+// secret is not run. A secret in the run's name, its owner or a label is refused by
+// [Engine.Lock]. Errors are passed on as they came.
 func WithMask(m Masker) Option {
 	return func(c *config) {
 		if c.given("WithMask", m) {
