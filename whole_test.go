@@ -5,6 +5,8 @@ package fiducial_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"testing"
@@ -96,14 +98,21 @@ func TestReplyThatCannotBeWritten(t *testing.T) {
 		"vendor data":        {text(data("{nope")), `{"type":"text","text":"x"}`, 1},
 		"empty vendor data":  {text(data("")), `{"type":"text","text":"x"}`, 1},
 		"nested vendor data": {text(data(strings.Repeat("[", 9999) + strings.Repeat("]", 9999))), `{"type":"text","text":"x"}`, 1},
-		"nothing but vendor data": {[]llm.Event{llm.BlockStart{}, llm.BlockStop{Opaque: data("nope")}, llm.Finish{Stop: llm.StopEndTurn}},
-			`"parts":[]`, 1},
-		"vendor data of a call": {[]llm.Event{llm.BlockStart{Kind: llm.BlockCall, ID: "q", Name: "look"}, llm.BlockStop{Opaque: data("nope")}, llm.Finish{Stop: llm.StopToolUse}},
-			`"id":"q"`, 1},
+		"nothing but vendor data": {
+			[]llm.Event{llm.BlockStart{}, llm.BlockStop{Opaque: data("nope")}, llm.Finish{Stop: llm.StopEndTurn}},
+			`"parts":[]`, 1,
+		},
+		"vendor data of a call": {
+			[]llm.Event{llm.BlockStart{Kind: llm.BlockCall, ID: "q", Name: "look"}, llm.BlockStop{Opaque: data("nope")}, llm.Finish{Stop: llm.StopToolUse}},
+			`"id":"q"`, 1,
+		},
 		"stop reason": {[]llm.Event{llm.BlockStart{}, llm.BlockStop{}, llm.Finish{Stop: "we\xffird"}}, `"stop":"we` + "\uFFFD" + `ird"`, 0},
 		"ids that were different": {[]llm.Event{
-			llm.BlockStart{Index: 0, Kind: llm.BlockCall, ID: "a\xff", Name: "look"}, llm.BlockStop{Index: 0},
-			llm.BlockStart{Index: 1, Kind: llm.BlockCall, ID: "a\xfe", Name: "look"}, llm.BlockStop{Index: 1}, llm.Finish{Stop: llm.StopToolUse},
+			llm.BlockStart{Index: 0, Kind: llm.BlockCall, ID: "a\xff", Name: "look"},
+			llm.BlockStop{Index: 0},
+			llm.BlockStart{Index: 1, Kind: llm.BlockCall, ID: "a\xfe", Name: "look"},
+			llm.BlockStop{Index: 1},
+			llm.Finish{Stop: llm.StopToolUse},
 		}, "\"id\":\"a\uFFFDx\"", 0},
 	}
 	for name, c := range cases {
@@ -220,4 +229,49 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	wantReason(t, out, err, fiducial.Finished)
 	here := asJSON(t, l.History())
 	equal(t, "what is stored", asJSON(t, reopened(t, j, l, opts...)), here)
+}
+
+// choosy is a journal that refuses one word for good.
+type choosy struct {
+	journal.Journal
+	word string
+}
+
+func (c choosy) Acquire(ctx context.Context, run, owner string) (journal.Lease, error) {
+	l, err := c.Journal.Acquire(ctx, run, owner)
+	return choosyLease{l, c.word}, err
+}
+
+type choosyLease struct {
+	journal.Lease
+	word string
+}
+
+func (c choosyLease) Append(ctx context.Context, m journal.Mark, bodies ...journal.Body) error {
+	for _, b := range bodies {
+		if s, ok := b.(journal.Step); ok && strings.Contains(fmt.Sprintf("%+v", s), c.word) {
+			return &journal.Error{Kind: journal.KindInvalid, Op: "append", Err: errors.New("no such word")}
+		}
+	}
+	return c.Lease.Append(ctx, m, bodies...)
+}
+
+// What a journal refuses for good is not in the way of what comes behind it (S-90).
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	j := choosy{journal.NewMemory(), "poison"}
+	model := llmtest.NewScript(llmtest.Say("x"), llmtest.Say("poison"), llmtest.Say("y"), llmtest.Say("z"))
+	l, out, err := fiducial.New(model, fiducial.WithJournal(j, "r")).Run(t.Context(), llm.UserText("go"))
+	wantReason(t, out, err, fiducial.Finished)
+	out, err = l.Run(t.Context(), llm.UserText("poison"))
+	wantReason(t, out, err, fiducial.Failed)
+	wantErr(t, err, journal.ErrInvalid)
+	out, err = l.Run(t.Context(), llm.UserText("say it"))
+	wantReason(t, out, err, fiducial.Failed)
+	wantErr(t, err, journal.ErrInvalid)
+	out, err = l.Resume(t.Context())
+	wantReason(t, out, err, fiducial.Finished)
+	out, err = l.Run(t.Context(), llm.UserText("on"))
+	wantReason(t, out, err, fiducial.Finished)
+	wantTexts(t, reopened(t, j, l), "user: go", "assistant: x", "user: say it", "assistant: y", "user: on", "assistant: z")
 }
