@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
-	"time"
 )
 
 // An Entry is one part of the design, as kicad-cli lists it.
@@ -37,18 +35,18 @@ func (r *Runner) Inventory(ctx context.Context, in Input) ([]Entry, error) {
 		return nil, &Error{Kind: BadInput, Detail: in.File + " is not a schematic"}
 	}
 	out := v.out("bom.csv")
-	run, err := r.exec(ctx, v, v.limit(15*time.Second, 1500*time.Millisecond),
+	run, err := r.exec(ctx, v, v.limit(perMB),
 		"sch", "export", "bom", "--include-excluded-from-bom", "--fields", bomFields, "--ref-range-delimiter", "", "-o", out, v.file)
 	if err != nil {
 		return nil, err
 	}
 	data, err := output(run, out, "")
 	if err != nil {
-		return nil, err
+		return nil, r.unread(err, "sch", "export", "bom")
 	}
 	entries, err := readBOM(string(data))
 	if err != nil {
-		return nil, run.fail(BadOutput, "the bill of materials cannot be read", err)
+		return nil, r.unread(run.fail(BadOutput, "the bill of materials cannot be read", err), "sch", "export", "bom")
 	}
 	return entries, nil
 }
@@ -67,7 +65,10 @@ func output(run Run, file, hint string) ([]byte, error) {
 	case run.ExitCode != 0:
 		return nil, run.fail(BadOutput, "it ended with an unexpected exit code", nil)
 	}
-	data, err := os.ReadFile(file)
+	data, err := readOutput(file, maxReport)
+	if errors.Is(err, errTooLarge) {
+		return nil, run.fail(BadOutput, errTooLarge.Error(), errTooLarge)
+	}
 	if errors.Is(err, fs.ErrNotExist) { // of a folder of ours, whose path tells nobody anything
 		return nil, run.fail(NoReport, noOutput, nil)
 	}

@@ -49,18 +49,18 @@ type Verdict struct {
 // is valid also with an error, NOT RUN then. Errors: NotLoaded, Crashed, NoReport, BadOutput, Timeout, BadInput, and
 // the end of ctx. A fault in a sheet that is used several times is listed once, for its last instance.
 func (r *Runner) ERC(ctx context.Context, in Input) (Verdict, error) {
-	return r.check(ctx, in, findings.ERC, Schematic, 30*time.Second, 2*time.Second,
+	return r.check(ctx, in, findings.ERC, Schematic, perMB,
 		"sch", "erc", "--format", "json", "--units", "mm", "--severity-all")
 }
 
 // DRC checks a board, and its parity with the schematic of the same name beside it where there is one. Zones are
 // judged as they are stored. Errors are as for [Runner.ERC]. kicad-cli stops listing a type at about 199 findings.
 func (r *Runner) DRC(ctx context.Context, in Input) (Verdict, error) {
-	return r.check(ctx, in, findings.DRC, Board, 60*time.Second, 6*time.Second,
+	return r.check(ctx, in, findings.DRC, Board, slowPerMB,
 		"pcb", "drc", "--format", "json", "--units", "mm", "--severity-all")
 }
 
-func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind string, base, perMB time.Duration, args ...string) (Verdict, error) {
+func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind string, perMB time.Duration, args ...string) (Verdict, error) {
 	verdict := Verdict{Check: check, Status: NotRun}
 	err := func() error {
 		v, err := r.open(in)
@@ -77,12 +77,12 @@ func (r *Runner) check(ctx context.Context, in Input, check findings.Check, kind
 		}
 		verdict.Notices = v.spoilt()
 		out := v.out("report.json")
-		run, err := r.exec(ctx, v, v.limit(base, perMB), append(args, "-o", out, v.file)...)
+		run, err := r.exec(ctx, v, v.limit(perMB), append(args, "-o", out, v.file)...)
 		verdict.Command, verdict.ExitCode, verdict.Duration = run.Command, run.ExitCode, run.Duration
 		if err != nil {
 			return err
 		}
-		return verdict.read(run, out)
+		return r.unread(verdict.read(run, out), args...)
 	}()
 	if err != nil {
 		verdict.Status, verdict.Reason = NotRun, err.Error()

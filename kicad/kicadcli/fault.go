@@ -58,10 +58,11 @@ func (f *faults) note(command string, fault *Error) {
 }
 
 // Fault is why kicad-cli did not work the last time, when that was the computer's doing and not the design's: it cannot
-// be started, was killed, took longer than its limit, or left no output, each but the limit twice in a row. So is a crash
-// of a command that this Runner has seen no answer of, whatever crashes it: then nobody changed the design in between,
-// and nothing is known of it. A crash after an answer is none. nil means that it works. A verdict that such a run led to,
-// and an edit that it kept from being checked, say nothing about the design.
+// be started, was killed, took longer than its limit, left no output, or said without end, each but the limit twice in a
+// row; or it wrote what cannot be read. So is a crash of a command that this Runner has seen no answer of, whatever
+// crashes it: then nobody changed the design in between, and nothing is known of it. A crash after an answer is none.
+// nil means that it works. A verdict that such a run led to, and an edit that it kept from being checked, say nothing
+// about the design.
 func (r *Runner) Fault() error {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
@@ -69,6 +70,15 @@ func (r *Runner) Fault() error {
 		return r.faults.known[command]
 	}
 	return nil
+}
+
+// unread notes that a command wrote what nobody can read, where err says so: that is kicad-cli's fault, for whatever the
+// design is, a report has a form. The error comes back.
+func (r *Runner) unread(err error, args ...string) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Kind == BadOutput && e.ExitCode == 0 {
+		r.faults.note(commandOf(args), e)
+	}
+	return err
 }
 
 // Exit codes of a shell or a loader for what cannot be run, such as a kicad-cli whose shared libraries are missing.

@@ -31,6 +31,9 @@ func stub(t *testing.T, first string) (cli, log string) {
 	return cli, log
 }
 
+// writes begins a stub that writes something of its own instead of the report.
+const writes = `for a; do [ "$p" = -o ] && o=$a; p=$a; done; `
+
 // What the computer is to blame for is a fault, by its reason, and is tried twice; what the design is to blame for is none.
 func TestFault(t *testing.T) {
 	t.Parallel()
@@ -47,6 +50,11 @@ func TestFault(t *testing.T) {
 		"libraries missing":      {"exit 127", kicadcli.BadOutput, "unexpected exit code", true, 2},
 		"slow":                   {"sleep 60", kicadcli.Timeout, "no answer within", true, 1},
 		"crash":                  {"kill -SEGV $$", kicadcli.Crashed, "crashed by signal segmentation fault", true, 2},
+		"flood":                  {"exec yes aaaa", kicadcli.BadOutput, "more than 64 MiB, and was killed", true, 2},
+		"flood of stderr":        {"exec yes aaaa >&2", kicadcli.BadOutput, "more than 64 MiB, and was killed", true, 2},
+		"no JSON":                {writes + "echo nonsense >$o; exit 0", kicadcli.BadOutput, "the report cannot be read", true, 1},
+		"large report":           {writes + "truncate -s 300M $o; exit 0", kicadcli.BadOutput, "more than 256 MiB, and is not read", true, 1},
+		"report that is a pipe":  {writes + "mkfifo $o; exit 0", kicadcli.NoReport, "left no output", false, 1},
 		"design that won't load": {"exit 3", kicadcli.NotLoaded, "could not be loaded", false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // A Probe tells whether kicad-cli loads a file.
@@ -43,7 +42,7 @@ func (p Probe) Summary() string {
 }
 
 // Probe asks kicad-cli to load a .kicad_sch or .kicad_pcb. A file that does not load is a result, not an error.
-// Errors: Timeout, BadInput, Environment, NotFound, and the end of ctx.
+// Errors: Timeout, BadOutput, BadInput, Environment, NotFound, and the end of ctx.
 func (r *Runner) Probe(ctx context.Context, in Input) (Probe, error) {
 	v, err := r.open(in)
 	if err != nil {
@@ -59,14 +58,14 @@ func (r *Runner) probe(ctx context.Context, v *view) (Probe, error) {
 	if kindOf(v.file) == Schematic {
 		args = []string{"sch", "export", "netlist", "-o", out, v.file}
 	}
-	run, err := r.exec(ctx, v, v.limit(15*time.Second, 1500*time.Millisecond), args...)
+	run, err := r.exec(ctx, v, v.limit(perMB), args...)
 	p := Probe{Run: run, Crashed: run.Signal != ""}
 	if err != nil {
 		return p, err
 	}
 	p.sort(run.Stderr)
 	p.Annotation = strings.Contains(run.Stdout, "schematic has annotation errors")
-	data, missing := os.ReadFile(out)
+	_, missing := os.Lstat(out)
 	switch {
 	case p.Crashed:
 		p.Problems = append(p.Problems, "kicad-cli died by signal: "+run.Signal)
@@ -75,19 +74,20 @@ func (r *Runner) probe(ctx context.Context, v *view) (Probe, error) {
 	case run.ExitCode == 0 && missing != nil:
 		p.Problems = append(p.Problems, "kicad-cli left no output")
 	case kindOf(v.file) == Schematic && run.ExitCode == 0:
-		p.netlist(data)
+		if err := p.netlist(out); err != nil {
+			return p, r.unread(p.fail(BadOutput, err.Error(), err), args...)
+		}
 	}
 	p.Loads = len(p.Problems) == 0
 	return p, nil
 }
 
-func (p *Probe) netlist(data []byte) {
-	n, err := ReadNetlist(data)
-	if err != nil {
-		p.Problems = append(p.Problems, err.Error())
-		return
+func (p *Probe) netlist(file string) error {
+	data, err := readOutput(file, maxReport)
+	if err == nil {
+		p.Netlist, err = ReadNetlist(data)
 	}
-	p.Netlist = n
+	return err
 }
 
 // harmless are the messages on stderr that come with a file that loads. The notice about legacy zone fills has two lines

@@ -13,7 +13,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 )
@@ -112,7 +111,7 @@ func (r *Runner) parity(ctx context.Context, v *view, doc *sexpr.Doc) (Reason, e
 	if err != nil {
 		return Reason{}, &Error{Kind: Environment, Detail: "cannot make a temporary file", Err: err}
 	}
-	run, err := r.exec(ctx, v, v.limit(20*time.Second, 2*time.Second),
+	run, err := r.exec(ctx, v, v.limit(perMB),
 		"pcb", "drc", "--schematic-parity", "--format", "json", "-o", filepath.Join(dir, "o.json"), pcb)
 	if err != nil {
 		return Reason{}, err

@@ -9,7 +9,6 @@
 package kicadcli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -141,9 +140,6 @@ type Run struct {
 
 var errLimit = errors.New("the time limit has passed")
 
-// maxOutput is how much of each output stream is kept.
-const maxOutput = 1 << 20
-
 // exec runs kicad-cli in a view and waits. The error is the end of the context, Timeout, or a failure to start. What the
 // computer is to blame for is tried once more, unless it took its whole time, and noted as a fault.
 func (r *Runner) exec(ctx context.Context, v *view, limit time.Duration, args ...string) (Run, error) {
@@ -177,7 +173,9 @@ func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args
 		return Run{}, context.Cause(ctx)
 	}
 	limit = cmp.Or(r.limit, limit)
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
+	spoken, hush := context.WithCancelCause(ctx)
+	defer hush(nil)
+	limited, cancel := context.WithTimeoutCause(spoken, limit, errLimit)
 	defer cancel()
 	cmd := exec.CommandContext(limited, r.path, args...)
 	tmp, err := os.MkdirTemp(filepath.Join(r.home, "tmp"), "")
@@ -192,8 +190,9 @@ func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args
 	}
 	cmd.WaitDelay = 2 * time.Second
 	ownGroup(cmd)
-	var stdout, stderr capped
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	flood := &flood{end: hush}
+	stdout, stderr := &said{flood: flood}, &said{flood: flood}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	start := time.Now()
 	err = cmd.Run()
 	run := Run{
@@ -206,6 +205,8 @@ func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args
 	switch {
 	case ctx.Err() != nil:
 		return run, context.Cause(ctx)
+	case errors.Is(context.Cause(spoken), errFlood):
+		return run, run.fail(BadOutput, errFlood.Error()+", and was killed; this is no working kicad-cli", errFlood)
 	case limited.Err() != nil:
 		return run, run.fail(Timeout, fmt.Sprintf("no answer within %s; the process was killed", limit.Round(time.Millisecond)), errLimit)
 	case cmd.ProcessState == nil:
@@ -246,16 +247,6 @@ func command(args []string, v *view) string {
 		words = append(words, a)
 	}
 	return strings.Join(words, " ")
-}
-
-// capped keeps the first maxOutput bytes and takes the rest without keeping it.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	if room := maxOutput - c.Len(); room > 0 {
-		c.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }
 
 // once remembers the first success.

@@ -5,15 +5,10 @@ package kicadcli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
-
-// maxSVG is how large one picture may be.
-const maxSVG = 256 << 20
 
 // A SheetSVG is the picture of one sheet.
 type SheetSVG struct {
@@ -149,7 +144,7 @@ func (r *Runner) manyLayers(ctx context.Context, v *view, layers []string) (map[
 
 // plot runs an export that takes longer the larger the design is.
 func (r *Runner) plot(ctx context.Context, v *view, args ...string) (Run, error) {
-	run, err := r.exec(ctx, v, v.limit(60*time.Second, 6*time.Second), args...)
+	run, err := r.exec(ctx, v, v.limit(slowPerMB), args...)
 	switch {
 	case err != nil:
 		return run, err
@@ -161,13 +156,4 @@ func (r *Runner) plot(ctx context.Context, v *view, args ...string) (Run, error)
 	return run, nil
 }
 
-func readSVG(file string) ([]byte, error) {
-	st, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if st.Size() > maxSVG {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", filepath.Base(file), st.Size(), maxSVG)
-	}
-	return os.ReadFile(file)
-}
+func readSVG(file string) ([]byte, error) { return readOutput(file, maxReport) }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // A Version is kicad-cli's own.
@@ -34,7 +33,7 @@ func (v Version) Warning() string {
 func (r *Runner) Version(ctx context.Context) (Version, error) { return r.version(ctx) }
 
 func (r *Runner) askVersion(ctx context.Context) (Version, error) {
-	run, err := r.exec(ctx, nil, 15*time.Second, "version")
+	run, err := r.exec(ctx, nil, baseLimit, "version")
 	if err != nil {
 		return Version{}, err
 	}

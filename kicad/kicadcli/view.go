@@ -54,9 +54,17 @@ func (v *view) out(name string) string { return filepath.Join(filepath.Dir(v.bas
 
 func (v *view) close() { _ = os.RemoveAll(filepath.Dir(v.base)) }
 
+// The time limits: only what hangs is to meet one, also on a machine that is busy with something else. Alone, kicad-cli
+// 9.0.8 takes 2 s for a small design, 2 s for each MB of sheets and 6 s for each MB of a board that DRC looks at.
+const (
+	baseLimit = 90 * time.Second
+	perMB     = 10 * time.Second
+	slowPerMB = 30 * time.Second // for DRC and pictures
+)
+
 // limit is a time limit that grows with the design.
-func (v *view) limit(base, perMB time.Duration) time.Duration {
-	return base + time.Duration(float64(perMB)*float64(v.size)/(1<<20))
+func (v *view) limit(perMB time.Duration) time.Duration {
+	return baseLimit + time.Duration(float64(perMB)*float64(v.size)/(1<<20))
 }
 
 // kindOf is the extension that tells what a file is.
