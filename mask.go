@@ -5,7 +5,6 @@ package fiducial
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,11 +225,12 @@ func (c *core) opaque(o llm.Opaque) llm.Opaque {
 		return o
 	}
 	o.Vendor = validText(o.Vendor)
-	if o.Data == nil {
+	if len(o.Data) == 0 { // whose the part is may be all that there is to know
+		o.Data = nil
 		return o
 	}
 	o.Data = validData(o.Data)
-	if len(o.Data) == 0 || machine.StorableData(o.Data) != nil {
+	if machine.StorableData(o.Data) != nil {
 		c.emit(Warning{Text: fmt.Sprintf("data of the vendor %q on a part of the reply is not JSON, and was dropped", c.text(o.Vendor))})
 		return llm.Opaque{}
 	}
@@ -350,9 +350,6 @@ func checkPartData(p llm.Part) error {
 }
 
 func checkOpaque(o llm.Opaque) error {
-	if o.Data != nil && len(o.Data) == 0 && o.Vendor != "" {
-		return errors.New("its vendor data are empty; leave them out, or give JSON")
-	}
 	return machine.StorableData(validData(o.Data))
 }
 

@@ -96,7 +96,7 @@ func TestReplyThatCannotBeWritten(t *testing.T) {
 		"title not UTF-8":    {text(data("{\"title\":\"caf\xe9\"}")), `"data":{"title":"caf` + "\uFFFD" + `"}`, 0},
 		"vendor not UTF-8":   {text(llm.Opaque{Vendor: "v\xff", Data: []byte("1")}), `"vendor":"v` + "\uFFFD", 0},
 		"vendor data":        {text(data("{nope")), `{"type":"text","text":"x"}`, 1},
-		"empty vendor data":  {text(data("")), `{"type":"text","text":"x"}`, 1},
+		"empty vendor data":  {text(data("")), `"opaque":{"vendor":"v","data":null}`, 0},
 		"nested vendor data": {text(data(strings.Repeat("[", 9999) + strings.Repeat("]", 9999))), `{"type":"text","text":"x"}`, 1},
 		"nothing but vendor data": {
 			[]llm.Event{llm.BlockStart{}, llm.BlockStop{Opaque: data("nope")}, llm.Finish{Stop: llm.StopEndTurn}},
