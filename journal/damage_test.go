@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/fiducial-dev/fiducial/journal/internal/lockfile"
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
@@ -396,6 +399,36 @@ func TestLockFileRemoved(t *testing.T) {
 	<-l1.Lost()
 	if err := l2.Append(t.Context(), Mark{}, numbered(0)); err != nil {
 		t.Errorf("append of the second: %v", err)
+	}
+}
+
+// TestOwnerWhoSignsLate: who asks between the taking of a lock and its signing is told
+// the name all the same; of a lock that nobody signs there is none to tell.
+func TestOwnerWhoSignsLate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is locked cannot be read here")
+	}
+	_, log, _ := logOf(t)
+	for _, want := range []string{"late", ""} {
+		f := folderWith(t, log, FolderOptions{})
+		lock, err := lockfile.Take(f.root, "r"+lockSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want != "" {
+			time.AfterFunc(20*time.Millisecond, func() {
+				if err := lock.SetNote([]byte(`{"epoch":1,"owner":"late","pid":7}`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		_, err = f.Acquire(t.Context(), "r", "w")
+		if held, ok := errors.AsType[*HeldError](err); !ok || held.Owner != want {
+			t.Errorf("acquire: %v, want a HeldError with the owner %q", err, want)
+		}
+		if err := lock.Free(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ func (f *Folder) lock(op, run string) (*lockfile.Lock, error) {
 		if err != nil {
 			return nil, storeError(op, run, err)
 		}
-		if h := readHolder(note); h.PID != 0 || try == 5 {
+		if h := readHolder(note); h.PID != 0 || try == 8 {
 			return nil, &HeldError{Run: run, Owner: h.Owner}
 		}
 		time.Sleep(2 * time.Millisecond)

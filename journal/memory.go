@@ -187,7 +187,7 @@ func (m *Memory) Follow(ctx context.Context, run string, from uint64) iter.Seq2[
 			if first == nil {
 				first = r
 			}
-			if err == nil && r != first {
+			if err == nil && r != first || first != nil && errors.Is(err, ErrNotFound) {
 				err = &Error{Kind: KindNotFound, Op: "follow", Run: run, Err: errDeleted}
 			}
 			if err != nil {

@@ -15,6 +15,7 @@ const selectSums = `SELECT seq, crc FROM journal WHERE run_id=? AND seq IN (1, ?
 // one may be made under its name after it was deleted. Records hold the time at which
 // they were written, so that those of two runs have other sums.
 type life struct {
+	op     string // what is being done
 	run    string
 	next   int64 // number of the next record to read
 	known  bool
@@ -52,7 +53,7 @@ func (v *life) look(ctx context.Context, q querier) (err error) {
 		v.known, v.header = true, header
 	}
 	if header != v.header || v.last != 0 && last != v.last {
-		return &journal.Error{Kind: journal.KindNotFound, Op: "read", Run: v.run, Err: errDeleted}
+		return &journal.Error{Kind: journal.KindNotFound, Op: v.op, Run: v.run, Err: errDeleted}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (j *Journal) Read(ctx context.Context, run string, from uint64) iter.Seq2[j
 	return func(yield func(journal.Record, error) bool) {
 		err := j.enter(ctx, "read", run, false)
 		if err == nil {
-			_, err = j.emit(ctx, j.read, &life{run: run, next: int64(max(from, 1))}, yield)
+			_, err = j.emit(ctx, j.read, &life{op: "read", run: run, next: int64(max(from, 1))}, yield)
 		}
 		if ctx.Err() != nil && err != nil && !errors.Is(err, errStopped) {
 			err = context.Cause(ctx)
@@ -173,7 +173,7 @@ func (j *Journal) Follow(ctx context.Context, run string, from uint64) iter.Seq2
 		}
 		err := j.enter(ctx, "follow", run, false)
 		if err == nil {
-			err = j.follow(ctx, &life{run: run, next: int64(max(from, 1))}, yield)
+			err = j.follow(ctx, &life{op: "follow", run: run, next: int64(max(from, 1))}, yield)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, errStopped) {
 			yield(journal.Record{}, j.storeError("follow", run, err))

@@ -166,7 +166,7 @@ func (j *Journal) lock(ctx context.Context, run string) (*lockfile.Lock, error) 
 		if err != nil {
 			return nil, err
 		}
-		if now.Owner != "" || try == 5 {
+		if now.Owner != "" || try == 8 {
 			return nil, &journal.HeldError{Run: run, Owner: now.Owner}
 		}
 		time.Sleep(2 * time.Millisecond)
