@@ -41,6 +41,9 @@ func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exi
 			case Abort:
 				return nil, r.abort(HookPromptSubmit, a.Reason)
 			case ContinueWith:
+				if err := checkUser(a.Messages); err != nil {
+					return nil, r.fail(contractError(HookPromptSubmit, "what it wants added: %w", err))
+				}
 				behind = append(behind, a.Messages...)
 			case Continue, nil:
 			default:

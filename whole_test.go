@@ -138,6 +138,23 @@ func TestReplyThatCannotBeWritten(t *testing.T) {
 
 var badNote = llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.System{Kind: "k", Text: "t", Data: json.RawMessage("{bad")}}}
 
+// A prompt hook's message is refused before anything is accepted.
+func TestPromptThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	h := &hooks{prompt: func(fiducial.Invocation, *llm.Message) (fiducial.PromptAnswer, error) {
+		return fiducial.ContinueWith{Messages: []llm.Message{badNote}}, nil
+	}}
+	j := folder(t)
+	l, out, err := fiducial.New(llmtest.NewScript(llmtest.Say("x")), fiducial.WithInterceptor(h), fiducial.WithJournal(j, "r")).Run(t.Context(), llm.UserText("go"))
+	wantReason(t, out, err, fiducial.Failed)
+	wantErr(t, err, fiducial.ErrInterceptor)
+	equal(t, "messages", len(l.History()), 0)
+	*h = hooks{}
+	out, err = l.Run(t.Context(), llm.UserText("go"))
+	wantReason(t, out, err, fiducial.Finished)
+	wantTexts(t, reopened(t, j, l), "user: go", "assistant: x")
+}
+
 func TestInputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	j := folder(t)
