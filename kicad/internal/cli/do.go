@@ -98,7 +98,8 @@ type session struct {
 	doFlags
 	place   place
 	repo    *workspace.Repo
-	bench   *agent.Bench
+	bench   *wholeBench
+	tree    tree // the project
 	runner  *kicadcli.Runner
 	model   models.Choice
 	masker  *mask.Masker
@@ -130,6 +131,9 @@ func (a *app) do(ctx context.Context, request string, f doFlags) error {
 	}
 	if err := s.repo.Preflight(ctx, f.allowDirty); err != nil { // before anything is written (B-3)
 		return preflight(err)
+	}
+	if err := beginsWhole(s.tree); err != nil {
+		return err
 	}
 	if err := s.openJournal(ctx); err != nil {
 		return err
@@ -250,9 +254,12 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 	if w := version.Warning(); w != "" {
 		s.ui.Warn("%s", w)
 	}
-	if s.bench, err = agent.New(agent.Options{Top: s.repo.Top(), Project: proj, CLI: s.runner}); err != nil {
+	bench, err := agent.New(agent.Options{Top: s.repo.Top(), Project: proj, CLI: s.runner})
+	if err != nil {
 		return nil, cannot(err)
 	}
+	s.tree = tree{top: s.repo.Top(), proj: proj}
+	s.bench = newWholeBench(bench, s.tree, func(ctx context.Context, file string) string { return notLoaded(ctx, s.runner, s.tree, file) })
 	s.meta.Model, s.meta.MaxTurns, s.meta.DryRun = s.model.Name, f.maxTurns, f.dryRun
 	s.meta.Project = firstOf(proj.Pro, proj.Root, proj.PCB)
 	s.meta.Environment = map[string]string{

@@ -80,7 +80,7 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts,
 	if reason := strings.Join(v.sheets.bad, "; "); reason != "" {
 		for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
 			if c != nil && c.Status != kicadcli.NotRun && (c.Check == findings.ERC || c.Parity) {
-				c.Status, c.Reason = kicadcli.NotRun, "kicad-cli passed over a part of the schematic: "+reason
+				c.Status, c.Reason = kicadcli.NotRun, passedOver+reason
 			}
 		}
 		for _, c := range []*ruleJSON{v.drift, v.constraints} {
@@ -185,12 +185,23 @@ func whyNotLoaded(ctx context.Context, r *kicadcli.Runner, t tree, files []strin
 
 // sheets is what looking at the sheet tree found.
 type sheets struct {
-	files    []string      // of the design, relative to its project's folder
+	files    []string      // of the design, relative to the top, the root first
 	bad      []string      // what kicad-cli passes over, so that its verdict does not count
 	problems []sch.Problem // what it does not report
+	design   *sch.Design   // nil when the root cannot be read
 }
 
 func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
+	s := readSheets(t)
+	if len(s.bad) == 0 && len(s.files) > 0 {
+		s.bad = probeAll(ctx, r, t, s.files[1:])
+	}
+	return s
+}
+
+// readSheets looks at the sheet tree without kicad-cli: bad is then what is not there as a sheet at all, and not what
+// does not load.
+func readSheets(t tree) sheets {
 	root, err := os.OpenRoot(t.top)
 	if err != nil {
 		return sheets{bad: []string{err.Error()}}
@@ -203,7 +214,7 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 	if err != nil {
 		return sheets{bad: []string{err.Error()}}
 	}
-	s := sheets{files: design.FileNames()}
+	s := sheets{files: design.FileNames(), design: design}
 	for _, p := range design.Problems {
 		switch p.Kind {
 		case sch.MissingSheet, sch.UnreadableSheet, sch.OutsideSheet, sch.SheetCycle, sch.TooManySheets:
@@ -211,9 +222,6 @@ func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 		case sch.MissingLibSymbol, sch.DuplicateRef, sch.NotAnnotated, sch.ReferenceMismatch, sch.DamagedText:
 			s.problems = append(s.problems, p)
 		}
-	}
-	if len(s.bad) == 0 {
-		s.bad = probeAll(ctx, r, t, s.files[1:])
 	}
 	return s
 }
@@ -224,11 +232,7 @@ func probeAll(ctx context.Context, r *kicadcli.Runner, t tree, files []string) [
 	var wg sync.WaitGroup
 	for i, file := range files {
 		wg.Go(func() {
-			if p, err := r.Probe(ctx, t.input(file)); err != nil {
-				bad[i] = path.Base(file) + " was not looked at: " + err.Error()
-			} else if !p.Loads {
-				bad[i] = whyNotLoaded(ctx, r, t, []string{file})
-			}
+			bad[i] = notLoaded(ctx, r, t, file)
 		})
 	}
 	wg.Wait()
@@ -239,4 +243,16 @@ func probeAll(ctx context.Context, r *kicadcli.Runner, t tree, files []string) [
 		}
 	}
 	return found
+}
+
+// notLoaded says why a child sheet does not load by itself, "" when it does.
+func notLoaded(ctx context.Context, r *kicadcli.Runner, t tree, file string) string {
+	p, err := r.Probe(ctx, t.input(file))
+	switch {
+	case err != nil:
+		return path.Base(file) + " was not looked at: " + err.Error()
+	case p.Loads:
+		return ""
+	}
+	return whyNotLoaded(ctx, r, t, []string{file})
 }
