@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/pcb"
@@ -301,6 +302,9 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 	if err := plainText("text", in.Text); err != nil {
 		return "", err
 	}
+	if strings.ContainsFunc(in.Field+in.Text, unicode.IsControl) {
+		return "", tool.Errorf(tool.InvalidArgument, "a field holds one line: the name or the text has a line end, a tab or another control character. Nothing was changed; send it without")
+	}
 	d, err := b.design()
 	if err != nil {
 		return "", tool.Errorf(tool.Failed, "%w", err)
@@ -308,9 +312,19 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 	if err := allLines(d); err != nil {
 		return "", err
 	}
+	more, doubts := b.doubt(d, in)
 	ranges, err := fieldEdits(d, in)
 	if err != nil {
 		return "", refused(err)
+	}
+	if len(ranges) > 0 {
+		for _, m := range more {
+			r, err := fieldEdits(d, m)
+			if err != nil {
+				return "", refused(err)
+			}
+			ranges = append(ranges, r...)
+		}
 	}
 	if len(ranges) == 0 {
 		return fmt.Sprintf("%s of %s is %q already; nothing was changed.", in.Field, in.Reference, in.Text), nil
@@ -324,11 +338,20 @@ func (b *Bench) setField(ctx context.Context, in setFieldInput) (string, error) 
 		taken = sharing(d, in.Reference)
 	}
 	notes, err := b.changeDesign(ctx, change{edits: sheets, accept: noNets(taken)}, func(brd *pcb.Board) ([]sexpr.Edit, error) {
-		return fieldOnBoard(brd, in)
+		var all []sexpr.Edit
+		for _, f := range append([]setFieldInput{in}, more...) {
+			r, err := fieldOnBoard(brd, f)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, r...)
+		}
+		return all, nil
 	})
 	if err != nil {
 		return "", err
 	}
+	notes = strings.Trim(strings.Join(append([]string{notes}, doubts...), "\n"), "\n")
 	return answer(fmt.Sprintf("Set %s of %s to %q in %s.", in.Field, in.Reference, in.Text, fileList(sheets)), notes), nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,6 +33,8 @@ type baseline struct {
 	nets     *kicadcli.Netlist // nil when the design did not load
 	err      error
 
+	parts map[string]startPart // by identity
+
 	papers     papers
 	drift      []docs.Mismatch // between them and the design
 	driftKnown bool            // the design loaded, or there was nothing to compare
@@ -48,6 +51,7 @@ func (p *baseline) start(ctx context.Context, b *Bench) error {
 	if p.papers, err = b.papersBefore(ctx); err != nil { // here, before anything is written
 		return err
 	}
+	p.parts = b.startParts(ctx)
 	p.contents = map[string]digest{}
 	for _, name := range []string{obligeERC, obligeDRC} {
 		if sum, err := b.contents(name); err == nil { // else it is told when the check runs
@@ -436,10 +440,11 @@ func (b *Bench) Verification() []string {
 	for _, r := range b.ruleChanges() {
 		lines = append(lines, "Rules changed, and the checks did not go by it: "+r)
 	}
-	for _, d := range b.electricalChanges() {
+	for _, d := range append(slices.Clone(b.electricalChanges()), b.flagChanges()...) {
 		lines = append(lines, "Electrical change: "+d)
 	}
-	return lines
+	marked, unmarked := b.stale()
+	return append(append(lines, marked...), unmarked...)
 }
 
 // unseen names the parts that the sheets place and kicad-cli leaves out, as it does in

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/fiducial-dev/fiducial/kicad/sexpr"
 	"github.com/fiducial-dev/fiducial/tool"
@@ -64,7 +65,12 @@ func (b *Bench) editFile(ctx context.Context, in editInput) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return answer(fmt.Sprintf("Edited %s: %d replaced.", name, n), notes), nil
+	head := fmt.Sprintf("Edited %s: %d replaced.", name, n)
+	if _, unmarked := b.stale(); kindOf(name) == sheet && len(unmarked) > 0 {
+		notes = strings.Trim(notes+"\n"+strings.Join(unmarked, "\n"), "\n")
+		head += " See to the part numbers below: set them with " + toolSetField + ", or append (UNVERIFIED), so that no order takes them."
+	}
+	return answer(head, notes), nil
 }
 
 func answer(head, notes string) string {

@@ -48,9 +48,23 @@ var titles = map[column][]string{
 	colName:        {"name", "pinname"},
 	colNet:         {"net", "nets", "netname", "signalnet", "netlabel", "connectedto"},
 	colLCSC:        {"lcsc", "lcscpart", "lcscpn", "lcscpartnumber", "lcscpartno", "jlcpcbpart", "jlcpcb", "jlcpcbpartnumber", "jlcpart"},
-	colDigiKey:     {"digikey", "digikeypart", "digikeypn", "digikeypartnumber", "digikeypartno"},
+	colDigiKey:     {"digikey", "dk", "dkpn", "dkpart", "dkpartnumber", "digikeypart", "digikeypn", "digikeypartnumber", "digikeypartno"},
 	colVariant:     {"variant", "variants", "assemblyvariant", "option", "population"},
 	colMouser:      {"mouser", "mouserpart", "mouserpn", "mouserpartnumber", "mouserpartno"},
+}
+
+// numberColumns are those that say what to order.
+var numberColumns = []column{colMPN, colLCSC, colDigiKey, colMouser}
+
+// NumberOf reports whether a field or a column of that name says what to order, and whose number it is: "mpn" for the
+// manufacturer's, else "lcsc", "digikey" or "mouser". [NewOrder] reads these.
+func NumberOf(name string) (whose string, ok bool) {
+	for _, c := range numberColumns {
+		if slices.Contains(titles[c], key(name)) {
+			return titles[c][0], true
+		}
+	}
+	return "", false
 }
 
 var notWord = regexp.MustCompile(`[^\p{L}\p{N}]+`)

@@ -178,12 +178,16 @@ func (f *fixer) partCells(t *Table, row *Row, ref string) map[int]string {
 		case Count, Gone, Missing, Twice, Net, PinName, Unreadable, Unnamed:
 		}
 	}
-	if mpn := row.cell(t, colMPN); other && cleanValue(mpn.Text) != "" && !Unverified(mpn.Text) && p.MPN() == "" {
-		raw, changed := cells[t.cols[colMPN]]
-		if !changed {
-			raw = mpn.Raw
+	for _, c := range numberColumns {
+		number := row.cell(t, c)
+		if !other || cleanValue(number.Text) == "" || Unverified(number.Text) || p.Field(titles[c]...) != "" {
+			continue
 		}
-		cells[t.cols[colMPN]] = raw + " (UNVERIFIED)"
+		raw, changed := cells[t.cols[c]]
+		if !changed {
+			raw = number.Raw
+		}
+		cells[t.cols[c]] = raw + " (UNVERIFIED)"
 	}
 	return cells
 }

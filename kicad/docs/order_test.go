@@ -92,3 +92,30 @@ func TestNewOrderOfManyParts(t *testing.T) {
 		t.Error("an unknown supplier was taken")
 	}
 }
+
+// The numbers of another value are marked in every column that an order reads, and none of them is ordered.
+func TestNewOrderOfMarkedNumbers(t *testing.T) {
+	d := design(t, "R1 5k1 T:R_0603 DK=X-ND(UNVERIFIED)\nR2 5k1 T:R_0603")
+	bom := read(t, "BOM.md", "| Refdes | Value | MPN | LCSC | DK |\n|---|---|---|---|---|\n| R1 | 5k1 | | | |\n| R2 | 5k6 | RC-5K6 | C1 | Y-ND |\n")
+	fixed, err := docs.Apply(bom, docs.Fix(d, bom))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(fixed.Src), "| R2 | 5k1 | RC-5K6 (UNVERIFIED) | C1 (UNVERIFIED) | Y-ND (UNVERIFIED) |") {
+		t.Errorf("the document:\n%s", fixed.Src)
+	}
+	for _, s := range []docs.Supplier{docs.JLCPCB, docs.DigiKey, docs.Mouser} {
+		o := docs.NewOrder(s, d, []*docs.Document{fixed}, 1)
+		if len(o.Rows) > 0 || len(o.LeftOut) != 2 {
+			t.Errorf("%s: rows %v, left out %v", s, o.Rows, o.LeftOut)
+		}
+	}
+	for name, want := range map[string]string{"PARTNO": "mpn", "Manufacturer Part": "mpn", "DK": "digikey", "Digi-Key Part #": "digikey", "LCSC": "lcsc", "Mouser": "mouser"} {
+		if got, ok := docs.NumberOf(name); !ok || got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, ok := docs.NumberOf("Value"); ok {
+		t.Error("a value is a number to order by")
+	}
+}

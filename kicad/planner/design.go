@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -237,6 +238,8 @@ func (p plan) impossibleField() obstacle {
 	switch {
 	case !ok:
 		return p.noPart(p.ref)
+	case strings.ContainsFunc(p.field+p.text, unicode.IsControl):
+		return blocked("A field holds one line, and the text for %s of %s has a line end, a tab or another control character. Nothing was changed.", p.field, q.ref)
 	case p.field == "dnp" && q.dnp == (p.text == "yes"):
 		return already("%s is %s", q.ref, map[bool]string{true: "marked as not to be fitted (DNP)", false: "to be fitted"}[q.dnp])
 	case p.field == "in_bom" && q.noBOM == (p.text == "no"):

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 )
 
 // searchPattern finds documents that may name what changes.
@@ -34,8 +36,8 @@ func refPattern(ref string) string {
 	return word
 }
 
-// history are documents that tell what was; they are not rewritten.
-var history = []string{"changelog.md", "decisions.md", "history.md"}
+// history are documents that tell what was, and those that instruct programs; they are not rewritten.
+var history = []string{"changelog.md", "decisions.md", "history.md", "claude.md", "agents.md", "gemini.md"}
 
 // foundDocs are the documents that the search found.
 func (t talk) foundDocs() []string {
@@ -104,13 +106,30 @@ func (p plan) rewrite(text string) string {
 			line = replaceToken(line, from, p.to)
 		case setField:
 			if p.field != "dnp" && p.field != "in_bom" { // how a document tells it, fix_docs knows
-				line = t.setCell(line, ref, p.field, p.text)
+				line = t.setCell(line, ref, p.field, p.text, p.leaves)
 			}
 		case fixDocs, addConstraint, changeConstraint, decide, resolve:
 		}
 		b.WriteString(line)
 	}
 	return b.String()
+}
+
+// leaves reports whether a column of part numbers is left with that of another part: value or footprint change, and the
+// request does not say the number.
+func (p plan) leaves(column string) bool {
+	whose, ok := docs.NumberOf(column)
+	if !ok || p.numbers[p.spelled(p.ref)+" "+whose] {
+		return false
+	}
+	q, _ := p.part(p.ref)
+	switch p.field {
+	case "Value":
+		return q.value != "" && (!docs.SameValue(p.text, q.value) || !docs.SameValue(q.value, p.text))
+	case "Footprint":
+		return q.footprint != ""
+	}
+	return false
 }
 
 // renameInLine replaces the net's name where a net is meant: in the net column of a
@@ -276,6 +295,9 @@ func sentenceEnd(rest string) bool {
 // suffices.
 func refill(cell, text string) string {
 	left := cell[:len(cell)-len(strings.TrimLeft(cell, " "))]
+	if left == cell && cell != "" { // an empty cell
+		left = " "
+	}
 	right := ""
 	if n := len(cell) - len(left) - len(text); n > 0 {
 		right = strings.Repeat(" ", n)

@@ -5,15 +5,19 @@ package planner
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // job is all that a request asks for, as one change.
 type job struct {
 	talk
+
+	numbers map[string]bool // see plan
 
 	all  []plan // in the order of the request
 	open []plan // those of which something is left to do
@@ -26,6 +30,14 @@ func newJob(t talk, system string, all []request) job {
 	j := job{talk: t}
 	was := map[string]string{}
 	p := plan{talk: t, system: system}
+	p.numbers = map[string]bool{}
+	j.numbers = p.numbers
+	for _, r := range all {
+		if whose, ok := docs.NumberOf(r.field); ok {
+			p.request = r
+			p.numbers[p.spelled(r.ref)+" "+whose] = true
+		}
+	}
 	seen := map[request]bool{}
 	for _, r := range all {
 		p.request, p.was = r, was
@@ -319,7 +331,7 @@ func (j job) done() llm.Message {
 	if j.count("fix_docs") > 0 {
 		texts = append(texts, strings.TrimSuffix(firstLine(j.last("fix_docs").Body()), " Call check_drift."))
 	}
-	summary := []string{strings.Join(texts, " ")}
+	summary := append([]string{strings.Join(texts, " ")}, j.doubts()...)
 	for _, res := range append(j.talk.all("record_constraint"), j.talk.all("record_decision")...) {
 		summary = append(summary, oneLine(firstLine(res.Body())))
 		lines, _ := held(res.Body())
@@ -335,6 +347,29 @@ func (j job) done() llm.Message {
 	}
 	return finish("done", strings.Join(append(summary, j.leftAlone()...), "\n"))
 }
+
+// doubts tells of the part numbers that edit_symbol marked, and that the request does not set.
+func (j job) doubts() (lines []string) {
+	for _, s := range j.steps {
+		for i, c := range s.calls {
+			if c.Name != "edit_symbol" || i >= len(s.results) {
+				continue
+			}
+			for line := range strings.Lines(s.results[i].Body()) {
+				m := doubtPattern.FindStringSubmatch(line)
+				if m == nil {
+					continue
+				}
+				if whose, _ := docs.NumberOf(m[1]); !j.numbers[m[2]+" "+whose] {
+					lines = append(lines, fmt.Sprintf("The part number of %s (%s) is still that of %s, marked UNVERIFIED: set it when the right one is known.", m[2], m[1], m[3]))
+				}
+			}
+		}
+	}
+	return lines
+}
+
+var doubtPattern = regexp.MustCompile(`^UNVERIFIED: (.+) of (\S+), ".*", is still that of (.+), so it now says `)
 
 // afterFinish is reached when finish was not accepted, or was withdrawn since: after
 // a crash every check is due again.

@@ -200,9 +200,11 @@ type plan struct {
 	talk
 	request
 
-	system string                  // the prompt
-	was    map[string]string       // references that requests before this one give, with what they are called now
-	added  []constraint.Constraint // what requests before this one record
+	system  string          // the prompt
+	numbers map[string]bool // part numbers that the request sets, as "R1 mpn"
+
+	was   map[string]string       // references that requests before this one give, with what they are called now
+	added []constraint.Constraint // what requests before this one record
 }
 
 // verdict is a check's first line up to what it says of now and the command.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 )
 
 // tableState follows the tables of a document and knows what the columns of the
@@ -47,8 +49,9 @@ func (t *tableState) column(names ...string) int {
 }
 
 // setCell sets the value or footprint of a part in a line of a bill of materials.
-// A line that stands for several parts is parted: they no longer are the same.
-func (t *tableState) setCell(line, ref, field, text string) string {
+// A line that stands for several parts is parted: they no longer are the same. In the columns that leaves tells of
+// the part's number is marked UNVERIFIED.
+func (t *tableState) setCell(line, ref, field, text string, leaves func(column string) bool) string {
 	refs, at := t.column(refColumns...), t.column(strings.ToLower(field))
 	if refs < 0 || at < 0 || ruler.MatchString(line) {
 		return line
@@ -65,6 +68,11 @@ func (t *tableState) setCell(line, ref, field, text string) string {
 	end := line[len(strings.TrimRight(line, "\r\n")):]
 	own := slices.Clone(row)
 	own[at] = refill(row[at], text)
+	for n, c := range t.columns {
+		if number := strings.TrimSpace(row[n]); n != at && strings.Trim(number, "~-–—") != "" && !docs.Unverified(number) && leaves(c) {
+			own[n] = refill(row[n], number+" (UNVERIFIED)")
+		}
+	}
 	if len(list) == 1 {
 		return join(own) + end
 	}

@@ -59,9 +59,8 @@ supplier (--supplier) and the file (-o) must be named.
 The part number comes from a field of the symbol (MPN, or LCSC for JLCPCB), else from the tables of parts in the
 documents. A part is left out, and named with the reason, when nobody has confirmed what to order: no part number, one
 that is marked UNVERIFIED (as do marks it when it changes the value or footprint and not the number), two that differ,
-or a document that describes the part otherwise than the design does. Parts
-that are not fitted (DNP) or excluded from the bill of materials are skipped and named; for JLCPCB, which assembles,
-those that are not on the board as well.
+or a document that describes the part otherwise than the design does. Parts that are not fitted (DNP) or excluded from
+the bill of materials are skipped and named; for JLCPCB, which assembles, those that are not on the board as well.
 
 Exit codes: 0 every part to be ordered is in the file, 1 the file is written and parts were left out, 2 could not run.
 
