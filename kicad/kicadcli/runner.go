@@ -206,7 +206,11 @@ func (r *Runner) attempt(ctx context.Context, v *view, limit time.Duration, args
 	case ctx.Err() != nil:
 		return run, context.Cause(ctx)
 	case errors.Is(context.Cause(spoken), errFlood):
-		return run, run.fail(BadOutput, errFlood.Error()+", and was killed; this is no working kicad-cli", errFlood)
+		e := run.fail(BadOutput, errFlood.Error()+", and was killed; this is no working kicad-cli", errFlood)
+		if first, _, more := strings.Cut(e.Stderr, "\n"); more {
+			e.Stderr = first + " ..." // the rest is as long, and says no more
+		}
+		return run, e
 	case limited.Err() != nil:
 		return run, run.fail(Timeout, fmt.Sprintf("no answer within %s; the process was killed", limit.Round(time.Millisecond)), errLimit)
 	case cmd.ProcessState == nil:

@@ -77,16 +77,20 @@ func verify(ctx context.Context, r *kicadcli.Runner, t tree, w which) (verdicts,
 		return v, nil
 	}
 	// A design that was read in part has no verdict: neither ERC nor the parity half of DRC saw all of it.
-	if reason := strings.Join(v.sheets.bad, "; "); reason != "" {
+	if len(v.sheets.bad) > 0 {
+		reason := passedOver + strings.Join(v.sheets.bad, "; ")
+		if v.sheets.fault != "" {
+			reason = "not every sheet was looked at, for kicad-cli does not work: " + v.sheets.fault
+		}
 		for _, c := range []*kicadcli.Verdict{v.erc, v.drc} {
 			if c != nil && c.Status != kicadcli.NotRun && (c.Check == findings.ERC || c.Parity) {
-				c.Status, c.Reason = kicadcli.NotRun, passedOver+reason
+				c.Status, c.Reason = kicadcli.NotRun, reason
 			}
 		}
 		for _, c := range []*ruleJSON{v.drift, v.constraints} {
 			if c != nil {
 				*c = *t.docRule(c.Check) // a part that is missing is none that is gone
-				c.Reason = "kicad-cli passed over a part of the schematic: " + reason
+				c.Reason = reason
 			}
 		}
 	}
@@ -189,12 +193,16 @@ type sheets struct {
 	bad      []string      // what kicad-cli passes over, so that its verdict does not count
 	problems []sch.Problem // what it does not report
 	design   *sch.Design   // nil when the root cannot be read
+	fault    string        // why kicad-cli could not look at them, when that was the computer's doing
 }
 
 func lookAtSheets(ctx context.Context, r *kicadcli.Runner, t tree) sheets {
 	s := readSheets(t)
 	if len(s.bad) == 0 && len(s.files) > 0 {
 		s.bad = probeAll(ctx, r, t, s.files[1:])
+		if f, ok := errors.AsType[*kicadcli.Error](r.Fault()); ok && len(s.bad) > 0 {
+			s.fault = words(f)
+		}
 	}
 	return s
 }
