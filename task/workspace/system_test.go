@@ -139,6 +139,13 @@ func TestSweepTemp(t *testing.T) {
 	if err := dead.owner.Close(); err != nil { // as the kernel does for a process that is killed
 		t.Fatal(err)
 	}
+	unlocked, err := makeTemp("tree") // of a process that was killed, or waits, before it locked it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unlocked.owner.Truncate(0), unlocked.owner.Close()); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x"} {
 		if err := os.MkdirAll(filepath.Join(dir, name, "a"), 0o700); err != nil {
 			t.Fatal(err)
@@ -150,16 +157,16 @@ func TestSweepTemp(t *testing.T) {
 		for _, w := range want {
 			stays[w] = true
 		}
-		for _, name := range []string{filepath.Base(held.path), filepath.Base(dead.path), "fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x"} {
+		for _, name := range []string{filepath.Base(held.path), filepath.Base(dead.path), filepath.Base(unlocked.path), "fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x"} {
 			if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != stays[name] {
 				t.Errorf("%s: %s: %v", when, name, err)
 			}
 		}
 	}
-	h, d := filepath.Base(held.path), filepath.Base(dead.path)
+	h, u := filepath.Base(held.path), filepath.Base(unlocked.path)
 	now := time.Now()
 	sweepTemp(dir, now)
-	check("young", h, d, "fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x")
+	check("at once", h, u, "fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x")
 	sweepTemp(dir, now.Add(2*tempYoung))
 	check("later", h, "fiducial-diff-1", "fiducial-other-2", "fiducial-tree-x")
 	sweepTemp(dir, now.Add(2*tempOld))

@@ -21,7 +21,9 @@ type tempDir struct {
 const (
 	// tempOwner is the file in a tempDir that is locked.
 	tempOwner = "owner"
-	// tempYoung is the age below which a folder stays whatever it looks like: it may be about to be locked.
+	// tempLocked stands in it when it was locked: from then on a lock that is free tells that its process is gone.
+	tempLocked = "locked\n"
+	// tempYoung is the age below which a folder stays whose owner file is empty: it may be about to be locked.
 	tempYoung = time.Minute
 	// tempOld is the age at which one goes that has nothing to lock.
 	tempOld = 24 * time.Hour
@@ -39,7 +41,12 @@ func makeTemp(kind string) (*tempDir, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
-	_ = tryLock(owner) // where nothing can be locked, nothing is swept either
+	if tryLock(owner) == nil { // where nothing can be locked, nothing is swept either
+		_, err = owner.WriteString(tempLocked)
+	}
+	if err != nil {
+		return nil, errors.Join(err, owner.Close(), os.RemoveAll(path))
+	}
 	return &tempDir{path: path, owner: owner}, nil
 }
 
@@ -74,13 +81,14 @@ func sweepTemp(dir string, now time.Time) {
 
 // abandoned reports whether the process that made a folder is gone.
 func abandoned(path string, age time.Duration) bool {
-	if age < tempYoung {
-		return false
-	}
 	owner, err := os.OpenFile(filepath.Join(path, tempOwner), os.O_RDWR, 0)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist) && age > tempOld
 	}
 	defer func() { _ = owner.Close() }()
+	st, err := owner.Stat()
+	if err != nil || st.Size() == 0 && age < tempYoung {
+		return false
+	}
 	return tryLock(owner) == nil
 }

@@ -180,7 +180,7 @@ func (a *app) runner() (*kicadcli.Runner, error) {
 	}
 	r, err := kicadcli.New(kicadcli.Options{Path: a.kicadCLI, Limit: a.limit, TempDir: dir})
 	if kicadcli.IsKind(err, kicadcli.NotFound) {
-		return nil, a.noKiCad()
+		return nil, noKiCad(err)
 	}
 	if err != nil {
 		return nil, cannot(err)

@@ -224,6 +224,7 @@ func (a *app) open(ctx context.Context, f doFlags) (_ *session, err error) {
 	}
 	s.place.top = s.repo.Top()
 	if f.giveUp { // neither a model nor KiCad is needed
+		sweep(os.TempDir(), time.Now()) // as whoever makes a folder there does
 		s.ui = a.newUI()
 		s.closers = append(s.closers, s.ui.Close)
 		return s, nil

@@ -326,7 +326,7 @@ func (w *work) apply(ctx context.Context, k keptWork) error {
 }
 
 func (w *work) fits(ctx context.Context, k keptWork) error {
-	out, err := merger{gitAt: w.git}.merge(ctx, k.Commit+"^1", "HEAD", k.Commit)
+	out, err := merger{gitAt: w.git, temp: w.temp}.merge(ctx, k.Commit+"^1", "HEAD", k.Commit)
 	if err != nil {
 		return cannot(err)
 	}

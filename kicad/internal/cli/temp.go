@@ -24,6 +24,8 @@ type tempDir struct {
 const (
 	tempPrefix = "fiducial-cmd-"
 	tempOwner  = "owner" // the file in it that is locked
+	// tempLocked stands in it when it was locked: from then on a lock that is free tells that its process is gone.
+	tempLocked = "locked\n"
 )
 
 // get makes the folder when it is needed first.
@@ -38,25 +40,38 @@ func (t *tempDir) get() (string, error) {
 	if err != nil {
 		return "", cannot(err, "make room on the disk, or name a folder that can be written in TMPDIR")
 	}
-	owner, err := os.OpenFile(filepath.Join(path, tempOwner), os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
-		_, err = lockOwner(owner)
-	}
+	owner, err := ownTemp(path)
 	if err != nil {
-		return "", cannot(errors.Join(err, os.RemoveAll(path)))
+		return "", cannot(errors.Join(err, os.RemoveAll(path)), "make room on the disk, or name a folder that can be written in TMPDIR")
 	}
 	t.path, t.owner = path, owner
 	return path, nil
 }
 
-// remove takes the folder away.
+// ownTemp makes and locks the owner file of a folder.
+func ownTemp(path string) (*os.File, error) {
+	owner, err := os.OpenFile(filepath.Join(path, tempOwner), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	free, err := lockOwner(owner)
+	if err == nil && free {
+		_, err = owner.WriteString(tempLocked)
+	}
+	if err != nil {
+		return nil, errors.Join(err, owner.Close())
+	}
+	return owner, nil
+}
+
+// remove takes the folder away. The file is closed first: Windows removes none that is open.
 func (t *tempDir) remove() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.path == "" {
 		return
 	}
-	_ = errors.Join(os.RemoveAll(t.path), t.owner.Close()) // the next command sweeps what is left
+	_ = errors.Join(t.owner.Close(), os.RemoveAll(t.path)) // the next command sweeps what is left
 	t.path = ""
 }
 
@@ -74,7 +89,7 @@ func (a *app) temp(name string) (string, error) {
 }
 
 const (
-	// tempYoung is the age below which a folder is left alone whatever it looks like: it may not be locked yet.
+	// tempYoung is the age below which a folder is left alone that was not locked yet: it may be about to be.
 	tempYoung = time.Minute
 	// tempOld is the age at which folders go that carry no lock: those of git's helpers, and of older versions.
 	tempOld = 24 * time.Hour
@@ -100,19 +115,23 @@ func sweep(dir string, now time.Time) {
 		}
 		path := filepath.Join(dir, e.Name())
 		switch age := now.Sub(info.ModTime()); {
-		case locked && age > tempYoung && abandonedTemp(path), !locked && age > tempOld:
+		case locked && abandonedTemp(path, age), !locked && age > tempOld:
 			_ = os.RemoveAll(path)
 		}
 	}
 }
 
 // abandonedTemp reports whether the process that made a folder is gone.
-func abandonedTemp(path string) bool {
+func abandonedTemp(path string, age time.Duration) bool {
 	owner, err := os.OpenFile(filepath.Join(path, tempOwner), os.O_RDWR, 0)
 	if err != nil {
-		return errors.Is(err, os.ErrNotExist) // killed before it made the file
+		return errors.Is(err, os.ErrNotExist) && age > tempYoung // killed before it made the file
 	}
 	defer func() { _ = owner.Close() }()
+	st, err := owner.Stat()
+	if err != nil || st.Size() == 0 && age < tempYoung {
+		return false
+	}
 	free, err := lockOwner(owner)
 	return err == nil && free
 }

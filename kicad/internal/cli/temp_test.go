@@ -39,6 +39,7 @@ func TestSweep(t *testing.T) {
 		"fiducial-cmd-1":      {time.Hour, true, false},
 		"fiducial-cmd-2":      {time.Hour, false, false},
 		"fiducial-cmd-3":      {time.Second, true, true},
+		"fiducial-cmd-4":      {time.Second, true, false}, // was locked
 		"fiducial-kicad-1":    {25 * time.Hour, false, false},
 		"fiducial-index-7":    {25 * time.Hour, false, false},
 		"fiducial-kicad-2":    {23 * time.Hour, false, true},
@@ -49,7 +50,11 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.owner {
-			if err := os.WriteFile(filepath.Join(dir, name, tempOwner), nil, 0o600); err != nil {
+			var text []byte
+			if name == "fiducial-cmd-4" {
+				text = []byte(tempLocked)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name, tempOwner), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

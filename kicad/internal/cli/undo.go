@@ -229,7 +229,7 @@ func (g gitAt) reverted(ctx context.Context, commit string) (string, error) {
 
 // revert makes the commit and moves the branch and the files to it.
 func (w *work) revert(ctx context.Context, r pastRun, list []pastRun) (commit string, files []string, err error) {
-	m := merger{gitAt: w.git, section: r.ID}
+	m := merger{gitAt: w.git, temp: w.temp, section: r.ID}
 	head, err := w.repo.Head(ctx)
 	if err != nil {
 		return "", nil, preflight(err)

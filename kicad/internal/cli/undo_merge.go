@@ -23,6 +23,7 @@ func (f gitFile) regular() bool { return strings.HasPrefix(f.mode, "100") }
 // A merger carries the difference between two trees over to a third, without touching the files or the index.
 type merger struct {
 	gitAt
+	temp func(name string) (string, error) // makes a folder for temporary files
 	// section names a run whose entries in Markdown files are taken out where lines do not fit: every run writes at
 	// the head of the same changelog. Empty for none.
 	section string
@@ -162,7 +163,7 @@ func (m merger) store(ctx context.Context, data []byte) (string, error) {
 
 // lines merges line by line.
 func (m merger) lines(ctx context.Context, base, ours, theirs []byte) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "fiducial-merge-")
+	dir, err := m.temp("merge")
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +223,7 @@ func sections(text string) []string {
 
 // tree makes a tree of a commit's with some files replaced, by way of an index of its own. From is a full object name.
 func (m merger) tree(ctx context.Context, from string, files map[string]gitFile) (string, error) {
-	dir, err := os.MkdirTemp("", "fiducial-index-")
+	dir, err := m.temp("index")
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,9 +39,13 @@ func inWords(text string) string {
 	return systemCall.ReplaceAllString(strings.TrimSpace(text), "there is no file or folder $1")
 }
 
-// noKiCad is the failure of a command that finds no kicad-cli.
-func (a *app) noKiCad() error {
-	return cannot(fmt.Errorf("%s is not installed (KiCad 6 and older come without a kicad-cli)", cmp.Or(a.kicadCLI, "kicad-cli")),
+// noKiCad is the failure of a command that finds no kicad-cli. The cause says where it looked.
+func noKiCad(cause error) error {
+	text := cause.Error()
+	if e, ok := errors.AsType[*kicadcli.Error](cause); ok {
+		text, _, _ = strings.Cut(e.Detail, "; install KiCad") // the remedies say so
+	}
+	return cannot(fmt.Errorf("%s (KiCad 6 and older come without a kicad-cli)", text),
 		installKiCad, "or name the kicad-cli that is there: --kicad-cli PATH")
 }
 
