@@ -115,7 +115,8 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	if errors.Is(f.err, journal.ErrDamaged) {
 		f = a.withRepair(f)
 	}
-	u := ui.New(ui.Options{Out: a.Err})
+	mask := a.newMasker().Text
+	u := ui.New(ui.Options{Out: a.Err, Mask: mask})
 	text := bare(inWords(f.err.Error()))
 	u.Line("fiducial: %s", text)
 	for i, r := range f.remedies {
@@ -123,7 +124,7 @@ func (a *app) end(ctx context.Context, cmd *cobra.Command, err error) int {
 	}
 	_ = u.Close() // there is nobody left to tell
 	if a.json {
-		o := ui.New(ui.Options{Out: a.Out, JSON: true})
+		o := ui.New(ui.Options{Out: a.Out, JSON: true, Mask: mask})
 		_ = o.Object(failureJSON{Error: text, Remedies: f.remedies, ExitCode: f.code})
 	}
 	return f.code
@@ -155,6 +156,7 @@ func (a *app) lookup(name string) string {
 func (a *app) newUI() *ui.UI {
 	o := ui.Options{
 		Out: a.Out, Terminal: a.OutTerminal, Plain: a.plain, JSON: a.json, Width: a.Width, Environ: a.Environ,
+		Mask: a.newMasker().Text,
 	}
 	if a.InTerminal && a.OutTerminal {
 		o.In = a.In

@@ -18,7 +18,7 @@ func (u *UI) Ask(ctx context.Context, question string, offer int) (n int, ok boo
 	}
 	u.pause(true)
 	defer u.pause(false)
-	u.raw(indent(Clean(question)) + "\n")
+	u.raw(indent(u.clean(question)) + "\n")
 	for range 3 {
 		u.raw(fmt.Sprintf("%d more? [y/N or a number] ", offer))
 		answer, err := u.readLine(ctx)

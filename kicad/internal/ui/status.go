@@ -52,7 +52,7 @@ func (u *UI) Status(s Status) {
 		if tokens := s.tokens(); tokens != "" {
 			text += "  (" + tokens + ")"
 		}
-		u.write(CleanLine(text) + "\n")
+		u.write(u.cleanLine(text) + "\n")
 	}
 }
 
@@ -96,7 +96,7 @@ func (u *UI) tick() {
 	if s.Streamed > 0 {
 		text += fmt.Sprintf(", %s characters so far", short(int64(s.Streamed)))
 	}
-	u.write(CleanLine(text) + "\n")
+	u.write(u.cleanLine(text) + "\n")
 }
 
 // erase takes the status line off the terminal.
@@ -135,7 +135,7 @@ func (u *UI) statusLine(width int) string {
 	if t := s.tokens(); t != "" {
 		parts = append(parts, u.look.dim.Render(t))
 	}
-	now := CleanLine(s.Now)
+	now := u.cleanLine(s.Now)
 	if !s.Since.IsZero() {
 		now += " " + elapsed(s.Since)
 	}

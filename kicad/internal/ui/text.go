@@ -98,20 +98,20 @@ func (u *UI) Verdict(v Verdict) {
 	case "FAIL":
 		style = u.look.fail
 	}
-	text := style.Render(fmt.Sprintf("%-7s", CleanLine(v.Status))) + " " + CleanLine(v.Check) + ": " + indent(Clean(v.Reason))
+	text := style.Render(fmt.Sprintf("%-7s", u.cleanLine(v.Status))) + " " + u.cleanLine(v.Check) + ": " + indent(u.clean(v.Reason))
 	if v.Command != "" {
 		took := ""
 		if v.Seconds > 0 {
 			took = fmt.Sprintf("  (%.1f s)", v.Seconds)
 		}
-		text += "\n        " + u.look.dim.Render(CleanLine(v.Command)+took)
+		text += "\n        " + u.look.dim.Render(u.cleanLine(v.Command)+took)
 	}
 	u.print(text)
 }
 
 // Diff writes a unified diff, indented.
 func (u *UI) Diff(text string) {
-	text = strings.TrimRight(Clean(text), "\n")
+	text = strings.TrimRight(u.clean(text), "\n")
 	if text == "" {
 		return
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	// Environ is looked at for NO_COLOR (no-color.org: any value but the empty one) and TERM; a dumb terminal is Plain.
 	Environ []string
 
+	// Mask takes secrets out of every text and object before it is written; nil takes out none.
+	Mask func(string) string
+
 	Frame     time.Duration // between two drawings of the status line; 0 means 100 ms
 	Heartbeat time.Duration // between two plain lines while one thing goes on (B-30); 0 means 30 s, negative none
 }
@@ -69,6 +72,9 @@ func New(opts Options) *UI {
 	if opts.JSON {
 		u.out = opts.Err
 	}
+	if u.opts.Mask == nil {
+		u.opts.Mask = func(s string) string { return s }
+	}
 	if u.opts.Frame <= 0 {
 		u.opts.Frame = 100 * time.Millisecond
 	}
@@ -100,17 +106,23 @@ func (u *UI) Live() bool { return u.live }
 // CanAsk reports whether [UI.Ask] reaches somebody.
 func (u *UI) CanAsk() bool { return u.in != nil }
 
+// clean makes a text fit to be shown: without secrets, and [Clean].
+func (u *UI) clean(s string) string { return Clean(u.opts.Mask(s)) }
+
+// cleanLine is clean for a text that must stay in one line.
+func (u *UI) cleanLine(s string) string { return CleanLine(u.opts.Mask(s)) }
+
 // Line writes a line. Further lines in it are indented.
-func (u *UI) Line(format string, args ...any) { u.print(indent(Clean(fmt.Sprintf(format, args...)))) }
+func (u *UI) Line(format string, args ...any) { u.print(indent(u.clean(fmt.Sprintf(format, args...)))) }
 
 // Warn writes a line that stands out.
 func (u *UI) Warn(format string, args ...any) {
-	u.print(u.look.warn.Render("warning:") + " " + indent(Clean(fmt.Sprintf(format, args...))))
+	u.print(u.look.warn.Render("warning:") + " " + indent(u.clean(fmt.Sprintf(format, args...))))
 }
 
 // Heading writes a line that begins a part.
 func (u *UI) Heading(format string, args ...any) {
-	u.print(u.look.heading.Render(CleanLine(fmt.Sprintf(format, args...))))
+	u.print(u.look.heading.Render(u.cleanLine(fmt.Sprintf(format, args...))))
 }
 
 // Object writes v as indented JSON, the one thing on Out with JSON.
@@ -121,7 +133,7 @@ func (u *UI) Object(v any) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, err = u.opts.Out.Write(append(data, '\n'))
+	_, err = io.WriteString(u.opts.Out, u.opts.Mask(string(data))+"\n")
 	return err
 }
 
@@ -133,7 +145,7 @@ func (u *UI) ObjectLine(v any) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, err = u.opts.Out.Write(append(data, '\n'))
+	_, err = io.WriteString(u.opts.Out, u.opts.Mask(string(data))+"\n")
 	return err
 }
 

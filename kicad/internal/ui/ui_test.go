@@ -251,3 +251,25 @@ func (l *locked) String() string {
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
+
+// What is masked is masked in every way of writing, also where a style begins or a line is drawn again (B-64).
+func TestUI_Mask(t *testing.T) {
+	secret := "sk-ant-api03-" + strings.Repeat("aB3", 12)
+	hide := func(s string) string { return strings.ReplaceAll(s, secret, "[masked]") }
+	for _, terminal := range []bool{false, true} {
+		var out bytes.Buffer
+		u := ui.New(ui.Options{Out: &out, Terminal: terminal, Environ: []string{"TERM=xterm"}, Mask: hide, Frame: time.Hour})
+		u.Status(ui.Status{Now: secret})
+		u.Line("%s", secret)
+		u.Warn("%s", secret)
+		u.Heading("%s", secret)
+		u.Diff("+" + secret)
+		u.Verdict(ui.Verdict{Status: "FAIL", Check: secret, Reason: secret, Command: secret})
+		if err := errors.Join(u.Object(map[string]string{"a": secret}), u.ObjectLine([]string{secret}), u.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, secret) || strings.Count(got, "[masked]") < 9 {
+			t.Errorf("terminal %v:\n%s", terminal, got)
+		}
+	}
+}
