@@ -317,6 +317,9 @@ func (b *Bench) fixDocs(ctx context.Context, in fixDocsInput) (string, error) {
 	}
 	var ranges []sexpr.Edit
 	for _, doc := range p.documents {
+		if b.allowed(doc.Name) != nil {
+			continue // it is listed below
+		}
 		if len(in.Documents) == 0 || slices.Contains(in.Documents, doc.Name) {
 			ranges = append(ranges, docs.Fix(d, doc)...)
 		}

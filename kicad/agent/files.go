@@ -16,6 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fiducial-dev/fiducial/kicad/docs"
 	"github.com/fiducial-dev/fiducial/mask"
 	"github.com/fiducial-dev/fiducial/task/workspace"
 	"github.com/fiducial-dev/fiducial/tool"
@@ -37,6 +38,9 @@ type readInput struct {
 func (b *Bench) readFile(_ context.Context, in readInput) (tool.Output, error) {
 	name, err := b.within(in.Path)
 	if err != nil {
+		return tool.Output{}, badPath(err)
+	}
+	if err := readable(name); err != nil {
 		return tool.Output{}, badPath(err)
 	}
 	b.mu.RLock()
@@ -126,6 +130,10 @@ func (s *searcher) visit(b *Bench, name string, d fs.DirEntry, err error) error 
 	switch {
 	case err != nil && name == ".":
 		return err
+	case readable(name) != nil && d.IsDir():
+		return fs.SkipDir
+	case readable(name) != nil:
+		return nil
 	case err != nil:
 		s.skipped = append(s.skipped, name)
 		return nil
@@ -203,8 +211,11 @@ func (b *Bench) writeFile(ctx context.Context, in writeInput) (string, error) {
 	if err := plainText("content", in.Content); err != nil {
 		return "", err
 	}
-	if err := writable(name); err != nil {
+	if err := b.allowed(name); err != nil {
 		return "", badPath(err)
+	}
+	if docs.IsHeader(name) {
+		return "", badPath(&PathError{Path: name, Reason: "it would be a file of a program; a header that is there can be edited, a new one is for people to make"})
 	}
 	switch kindOf(name) {
 	case sheet, board, config:

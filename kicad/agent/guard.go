@@ -49,7 +49,7 @@ func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
 		}
 		return nil, badPath(err)
 	}
-	if err := writable(name); err != nil {
+	if err := b.allowed(name); err != nil {
 		return nil, badPath(err)
 	}
 	info, err := b.root.Lstat(filepath.FromSlash(name))

@@ -242,9 +242,9 @@ func TestNetOf_Spellings(t *testing.T) {
 func TestWriteFile_Ignored(t *testing.T) {
 	t.Parallel()
 	files := divider()
-	files[".gitignore"] = "*.log\nout/\n"
+	files[".gitignore"] = "*.txt\nout/\n"
 	b := newTable(t, files)
-	for _, name := range []string{"x.log", "out/a.md", "out/deep/a.md", "docs/new/a.log"} {
+	for _, name := range []string{"x.txt", "out/a.md", "out/deep/a.md", "docs/new/a.txt"} {
 		b.refuses("write_file", in{"path": name, "content": "x"}, "ignores", "nothing was written")
 		if _, err := os.Lstat(b.path(name)); err == nil {
 			t.Errorf("%s is there", name)

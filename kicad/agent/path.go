@@ -80,6 +80,8 @@ func writable(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		reason := ""
 		switch {
+		case strings.HasPrefix(part, "-"):
+			reason = fmt.Sprintf("%q begins with a dash, which programs take for an option; use another name", part)
 		case strings.HasPrefix(part, "."):
 			reason = "files and folders whose names begin with a dot are settings of programs, and not for tools to write"
 		case strings.ContainsFunc(part, unicode.IsControl) || strings.Map(seen, part) != part || !utf8.ValidString(part):

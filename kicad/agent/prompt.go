@@ -128,7 +128,7 @@ func (b *Bench) docs(s *strings.Builder) {
 	}
 	for _, name := range names { // Glob sorts
 		data, err := b.read(name)
-		if err != nil {
+		if err != nil || readable(name) != nil {
 			continue
 		}
 		text := string(data)

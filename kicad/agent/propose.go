@@ -100,7 +100,7 @@ func (b *Bench) problems(p proposal) []string {
 	for _, f := range p.Files {
 		name, err := clean(f)
 		if err == nil {
-			err = writable(name)
+			err = b.allowed(name)
 		}
 		if err != nil {
 			problems = append(problems, err.Error())
