@@ -255,6 +255,6 @@ func (b *Bench) Begin(ctx context.Context, s *task.Session) (*task.Setup, error)
 	return &task.Setup{
 		System: system, Prompt: s.Request, Tools: tools,
 		Locked: lockedTools, UnlockHint: unlockHint, Batching: Batching,
-		Gates: []task.Gate{&checkGate{b, obligeERC}, &checkGate{b, obligeDRC}, &limitGate{b}}, Standing: []string{obligeChangelog},
+		Gates: []task.Gate{&checkGate{b, obligeERC}, &checkGate{b, obligeDRC}, &limitGate{b}, &rulesGate{b}}, Standing: []string{obligeChangelog},
 	}, nil
 }
