@@ -181,13 +181,17 @@ func writeRun(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(runs.Write(ts.MkAbs(args[0]), m))
 }
 
-// writeJournal puts a run into the journal: journal DIR ID ended|open|held.
+// writeJournal puts a run into the journal: journal DIR ID ended|open|held|new.
 func writeJournal(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	j, err := sqlite.Open(ctx, runs.Journal(ts.MkAbs(args[0])), sqlite.Options{})
 	ts.Check(err)
 	ts.Defer(func() { _ = j.Close() })
 	ts.Check(j.Create(ctx, args[1], journal.Header{Rules: 1, Labels: map[string]string{"request": "set R1 to 10k", "model": "builtin"}}))
+	if args[2] == "new" {
+		ts.Check(j.Close())
+		return
+	}
 	l, err := j.Acquire(ctx, args[1], "process 4711 on bench")
 	ts.Check(err)
 	mark := journal.Mark{Phase: "generating", Pending: 1}

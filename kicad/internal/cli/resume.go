@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +78,7 @@ func (a *app) resume(ctx context.Context, which string, f doFlags) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cannot(err)
 	}
+	meta.Request = cmp.Or(meta.Request, r.Request) // the journal knows it too
 	f.model = cmp.Or(f.model, meta.Model)
 	f.dryRun, f.maxTurns = meta.DryRun, meta.MaxTurns
 	s, err := a.open(ctx, f)
@@ -83,8 +86,12 @@ func (a *app) resume(ctx context.Context, which string, f doFlags) error {
 		return err
 	}
 	defer s.close()
-	if err := s.canResume(ctx, r.ID, meta); err != nil {
+	held, err := s.canResume(ctx, r, meta)
+	if err != nil {
 		return err
+	}
+	if !held {
+		return s.clear(ctx, r.ID, meta, r.over())
 	}
 	s.resumed, s.meta.Started, s.meta.Head = true, meta.Started, meta.Head
 	if !f.giveUp {
@@ -117,28 +124,50 @@ func notHere(r pastRun) error {
 		"ask for the same here: fiducial do "+strconv.Quote(r.Request))
 }
 
-// canResume refuses a run that goes on, or that left nothing to go on with.
-func (s *session) canResume(ctx context.Context, run string, meta runs.Meta) error {
+// canResume refuses a run that goes on, or that left nothing to go on with. One of the latter that has no outcome may
+// be given up: held is false for it, for nothing holds its tree.
+func (s *session) canResume(ctx context.Context, r pastRun, meta runs.Meta) (held bool, err error) {
 	left, err := s.repo.Leftovers(ctx)
 	if err != nil {
-		return cannot(err)
+		return false, cannot(err)
 	}
-	i := slices.IndexFunc(left, func(l workspace.Leftover) bool { return l.Run == run })
+	i := slices.IndexFunc(left, func(l workspace.Leftover) bool { return l.Run == r.ID })
 	switch {
 	case i < 0 && meta.Preserved != "":
-		return cannot(fmt.Errorf("run %s has ended, and the tree was put back; its changes are kept as a stash", run),
-			"take them up: git stash apply "+short7(meta.Preserved), "or ask for the same again: fiducial do "+strconv.Quote(meta.Request))
-	case i < 0:
-		return cannot(fmt.Errorf("run %s has ended (%s); there is nothing to go on with", run, cmp.Or(string(meta.Outcome), "before its first step")),
-			"ask for the same again: fiducial do "+strconv.Quote(meta.Request))
-	case left[i].Elsewhere != "":
-		return cannot(fmt.Errorf("run %s belongs to another working tree of this repository", run), "see git worktree list, and go there")
+		return false, cannot(fmt.Errorf("run %s has ended, and the tree was put back; its changes are kept as a stash", r.ID),
+			"take them up: git stash apply "+short7(meta.Preserved), r.again())
+	case i < 0 && meta.Outcome != runs.Going:
+		return false, cannot(fmt.Errorf("run %s has ended (%s); there is nothing to go on with", r.ID, meta.Outcome), r.again())
+	case i < 0 && !s.giveUp:
+		return false, cannot(fmt.Errorf("there is nothing of run %s to go on with: %s", r.ID, r.over()),
+			r.again(), "or take it off the list: fiducial resume "+r.ID+" --give-up")
+	case i >= 0 && left[i].Elsewhere != "":
+		return false, cannot(fmt.Errorf("run %s belongs to another working tree of this repository", r.ID), "see git worktree list, and go there")
 	}
-	lock, err := s.repo.Lock(ctx, run, time.Now())
+	lock, err := s.repo.Lock(ctx, r.ID, time.Now())
 	if err != nil {
-		return preflight(err) // it is going on now; the error names it
+		return false, preflight(err) // it is going on now; the error names it
 	}
-	return lock.Release()
+	return i >= 0, lock.Release()
+}
+
+// clear notes the end of a run that left nothing but its folder and its place in the list.
+func (s *session) clear(ctx context.Context, run string, meta runs.Meta, why string) error {
+	s.meta = meta
+	s.meta.ID, s.meta.Ended = run, time.Now().UTC()
+	s.meta.Outcome, s.meta.Exit, s.meta.Reason = runs.Interrupted, runs.ExitInterrupted, why
+	s.save()
+	s.endJournal(ctx)
+	if s.json {
+		s.noSummary = true
+		out := s.object(&task.Result{Run: run, Path: task.PathCancelled, Detail: why}, exitOK)
+		if _, err := os.Stat(filepath.Join(s.repo.Top(), filepath.FromSlash(out.Transcript))); err != nil {
+			out.Transcript = ""
+		}
+		return s.ui.Object(out)
+	}
+	s.ui.Line("Given up: run %s; %s", run, why)
+	return nil
 }
 
 // takeUp acquires the run's records and holds them against the files, before anything is written.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -147,7 +148,7 @@ func reportRun(u *ui.UI, r pastRun) {
 		u.Line("    in %s", ui.CleanLine(r.Tree))
 	}
 	if r.State != string(runs.Done) && r.Reason != "" {
-		u.Line("    %s", ui.CleanLine(bare(r.Reason)))
+		u.Line("    %s", bare(r.Reason))
 	}
 	if r.Next != "" {
 		u.Line("    %s", r.Next)
@@ -268,12 +269,33 @@ func (r *pastRun) canGoOn(leftovers func() ([]workspace.Leftover, error)) error 
 		r.Next = "the tree was put back; its changes are kept: git stash apply " + short7(r.Preserved)
 	case i < 0 && r.Restored != nil && *r.Restored:
 		r.Next = "the tree was put back, and nothing had been changed; ask for the same again"
+	case i < 0 && !r.Ended.IsZero(): // it was given up
+		r.Next = r.again()
+	case i < 0 && r.local:
+		r.Next = r.over() + "; " + r.again() + "; or take it off the list: fiducial resume " + r.ID + " --give-up"
 	case i < 0:
-		r.Next = "its snapshot is gone, so there is nothing to go on with; ask for the same again"
+		r.Next = "its snapshot is gone, so there is nothing to go on with; " + r.again()
 	case left[i].Elsewhere != "":
 		r.Next = "it belongs to another working tree: " + left[i].Elsewhere
 	}
 	return nil
+}
+
+// over says of a run without an outcome and without a snapshot how it stands: what holds the tree for it is made before
+// the first record, and goes when the tree is put back or committed.
+func (r *pastRun) over() string {
+	if r.Journal == nil || r.Journal.Records <= 1 { // the header
+		return "it was killed before it began, and nothing was changed"
+	}
+	return "it was killed when all but its last note was done: the tree was put back or committed, see git log"
+}
+
+// again is the advice to begin anew.
+func (r *pastRun) again() string {
+	if r.Request == "" {
+		return "ask for the same again"
+	}
+	return "ask for the same again: fiducial do " + strconv.Quote(ui.Clean(r.Request))
 }
 
 // joinJournal adds what the journal says, and the runs that only it knows. known is false when there is none.
