@@ -192,8 +192,8 @@ func (s *session) newRun(ctx context.Context, request string) error {
 
 // journalFailure is a failure of the journal before a run began.
 func journalFailure(err error) error {
-	if errors.Is(err, journal.ErrFull) {
-		return cannot(err, "make room where the journal is")
+	if journals.IsFull(err) {
+		return cannot(fmt.Errorf("the disk is full: %w", err), "make room on the disk where the journal is: fiducial journal names it")
 	}
 	return cannot(err, "see what the journal says: fiducial journal")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/kicad/agent"
+	"github.com/fiducial-dev/fiducial/kicad/internal/journals"
 	"github.com/fiducial-dev/fiducial/kicad/internal/runs"
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -63,6 +64,9 @@ func (s *session) finish(ctx context.Context, res *task.Result) error {
 	}
 	if errors.Is(res.Err, journal.ErrDamaged) {
 		res.Warnings = append(res.Warnings, "the journal is damaged; keep what can be read of it: fiducial journal repair")
+	}
+	if journals.IsFull(res.Err) {
+		res.Warnings = append(res.Warnings, "the disk that holds the journal "+s.meta.Store+" is full; make room there, then ask again")
 	}
 	s.note(res)
 	s.save()

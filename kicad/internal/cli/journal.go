@@ -83,7 +83,7 @@ func unreachable(err error) error {
 	case e.Place.Kind() == journals.Postgres:
 		return cannot(err, "see whether the server runs and lets you in: psql "+e.Place.String(),
 			"or keep runs in .fiducial/journal.db meanwhile: unset "+journals.Env)
-	case errors.Is(err, journal.ErrFull):
+	case journals.IsFull(err):
 		return cannot(err, "make room on the disk")
 	}
 	return cannot(err, "see whether you may write there, and whether the disk has room: "+e.Place.String())
