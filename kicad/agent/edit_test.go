@@ -173,7 +173,7 @@ func TestEditFile_Refusals(t *testing.T) {
 	b.refuses("edit_file", in{"path": "docs/A.md", "old": "", "new": "x"}, "old is empty")
 	b.refuses("edit_file", in{"path": "docs/A.md", "old": "one", "new": "one"}, "changes nothing")
 	b.refuses("edit_file", in{"path": "docs/none.md", "old": "one", "new": "x"}, "no such file")
-	b.refuses("edit_file", in{"path": "docs", "old": "one", "new": "x"}, "no regular file")
+	b.refuses("edit_file", in{"path": "docs", "old": "one", "new": "x"}, "no name of a design file or document")
 	b.refuses("edit_file", in{"path": "docs/W.md", "old": "one\ntwo", "new": "x"}, "Windows line ends")
 	for _, field := range []string{"old", "new"} { // B-86
 		args := in{"path": "docs/A.md", "old": "one", "new": "x"}

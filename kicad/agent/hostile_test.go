@@ -177,7 +177,7 @@ func TestEditSymbol_Fields(t *testing.T) {
 		t.Errorf("the other use is not told of: %s", text)
 	}
 	b.drawn("blk.kicad_sch")
-	b.must("edit_symbol", in{"reference": "R1", "field": "Note", "text": "two\nlines"})
+	b.refuses("edit_symbol", in{"reference": "R1", "field": "Note", "text": "two\nlines"}, "control character")
 	if got := b.must("list_symbols", in{}); strings.Count(got, "\nR") != 4 {
 		t.Errorf("got %s", got)
 	}

@@ -53,6 +53,9 @@ func (b *Bench) loosened(ext string) (lines []string) {
 	}
 	after, err := findings.ReadRules(now, nil)
 	if err != nil {
+		if len(findings.CompareRules(findings.Rules{}, was)) == 0 {
+			return nil // nothing was set that could be lost
+		}
 		return []string{err.Error()}
 	}
 	for _, c := range findings.CompareRules(was, after) {
