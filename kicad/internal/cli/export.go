@@ -109,9 +109,10 @@ func (a *app) exportBOM(ctx context.Context, f exportFlags) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	o := ui.Options{Out: a.Err, Environ: a.Environ}
+	mask := a.newMasker().Text
+	o := ui.Options{Out: a.Err, Environ: a.Environ, Mask: mask}
 	if f.out != "-" {
-		o = ui.Options{Out: a.Out, Terminal: a.OutTerminal, Plain: a.plain, JSON: a.json, Width: a.Width, Environ: a.Environ}
+		o = ui.Options{Out: a.Out, Terminal: a.OutTerminal, Plain: a.plain, JSON: a.json, Width: a.Width, Environ: a.Environ, Mask: mask}
 	}
 	u := ui.New(o)
 	defer func() { _ = u.Close() }()
@@ -149,7 +150,7 @@ func (a *app) reportOrder(u *ui.UI, out exportJSON) {
 	for _, l := range out.Skipped {
 		u.Line("skipped  %s %s: %s", l.Ref, l.Value, l.Reason)
 	}
-	e := ui.New(ui.Options{Out: a.Err})
+	e := ui.New(ui.Options{Out: a.Err, Mask: a.newMasker().Text})
 	for _, l := range out.LeftOut {
 		e.Warn("left out: %s %s: %s", l.Ref, l.Value, l.Reason)
 	}
