@@ -26,7 +26,7 @@ func TestGuideShowsTestedCode(t *testing.T) {
 		}
 		return strings.Join(lines, "\n")
 	}
-	code := flat(read("example_test.go") + read("example_more_test.go"))
+	code := flat(read("example_test.go") + read("example_more_test.go") + read("llm/llmtest/example_test.go"))
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("docs/embedding.md"), -1)
 	if len(blocks) < 5 {
 		t.Fatalf("%d blocks", len(blocks))
