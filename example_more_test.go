@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
