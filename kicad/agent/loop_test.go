@@ -29,7 +29,8 @@ type play struct {
 	script *llmtest.Script
 }
 
-func playRun(t *testing.T, files map[string]string, turns ...llmtest.Turn) *play {
+// newPlay makes the project and says how to run it.
+func newPlay(t *testing.T, files map[string]string, turns ...llmtest.Turn) (*play, task.Config) {
 	t.Helper()
 	p := &play{t: t, dir: t.TempDir(), script: llmtest.NewScript(turns...)}
 	cli := kicadtest.CLI(t)
@@ -56,7 +57,14 @@ func playRun(t *testing.T, files map[string]string, turns ...llmtest.Turn) *play
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Result, err = task.Run(t.Context(), task.Config{Client: p.script, Repo: repo, Run: "r1", Request: "x", Domain: bench})
+	return p, task.Config{Client: p.script, Repo: repo, Run: "r1", Request: "x", Domain: bench}
+}
+
+func playRun(t *testing.T, files map[string]string, turns ...llmtest.Turn) *play {
+	t.Helper()
+	p, cfg := newPlay(t, files, turns...)
+	var err error
+	p.Result, err = task.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

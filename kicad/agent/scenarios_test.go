@@ -15,13 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/fiducial-dev/fiducial/kicad/internal/kicadtest"
-	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
-	"github.com/fiducial-dev/fiducial/kicad/project"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/llmtest"
 	"github.com/fiducial-dev/fiducial/task"
-	"github.com/fiducial-dev/fiducial/task/workspace"
 )
 
 // The scenarios AC-15.x that are about the loop, on a KiCad project: a scripted model, the real kicad-cli, real git.
@@ -36,35 +32,14 @@ type told struct {
 // playWith is playRun with what else a run can be told. The tree before and the events are handed out.
 func playWith(t *testing.T, more func(*task.Config), turns ...llmtest.Turn) (p *play, events *[]told) {
 	t.Helper()
-	p = &play{t: t, dir: t.TempDir(), script: llmtest.NewScript(turns...)}
-	cli := kicadtest.CLI(t)
-	kicadtest.Write(t, p.dir, divider())
-	for _, args := range [][]string{{"init", "-q"}, {"config", "user.name", "T"}, {"config", "user.email", "t@example.org"}, {"add", "-A"}, {"commit", "-qm", "start"}} {
-		git(t, p.dir, args...)
-	}
-	proj, err := project.Find(os.DirFS(p.dir), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner, err := kicadcli.New(kicadcli.Options{Path: cli, Limit: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = runner.Close() })
-	bench, err := New(Options{Top: p.dir, Project: proj, CLI: runner})
-	if err != nil {
-		t.Fatal(err)
-	}
-	repo, err := workspace.Open(t.Context(), p.dir, workspace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, cfg := newPlay(t, divider(), turns...)
 	events = &[]told{}
-	cfg := task.Config{Client: p.script, Repo: repo, Run: "r1", Request: "x", Domain: bench, Event: func(kind string, data any) {
+	cfg.Event = func(kind string, data any) {
 		d, _ := data.(map[string]any) // some events have another shape
 		*events = append(*events, told{kind, d})
-	}}
+	}
 	more(&cfg)
+	var err error
 	if p.Result, err = task.Run(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
