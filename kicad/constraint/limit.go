@@ -100,13 +100,13 @@ func (l Limit) String() string {
 	parts, pins, nets := strings.Join(l.Parts, ", "), strings.Join(l.Pins, ", "), strings.Join(l.Nets, ", ")
 	switch l.Kind {
 	case Sum:
-		return fmt.Sprintf("sum of %s over %s %s", l.Field, parts, l.bounds())
+		return fmt.Sprintf("sum of %s over %s %s", l.Field, parts, l.Bounds())
 	case Range:
-		return fmt.Sprintf("%s of %s %s", l.Field, parts, l.bounds())
+		return fmt.Sprintf("%s of %s %s", l.Field, parts, l.Bounds())
 	case Field:
 		return fmt.Sprintf("%s of %s is %s", l.Field, parts, strings.Join(l.Is, " or "))
 	case Count:
-		return fmt.Sprintf("number of fitted parts %s %s", parts, l.bounds())
+		return fmt.Sprintf("number of fitted parts %s %s", parts, l.Bounds())
 	case OnNet:
 		return fmt.Sprintf("%s on net %s", pins, nets)
 	case ForbiddenNet:
@@ -117,7 +117,8 @@ func (l Limit) String() string {
 	return string(l.Kind)
 }
 
-func (l Limit) bounds() string {
+// Bounds is the least and the most in words; one of them at least must be set.
+func (l Limit) Bounds() string {
 	switch {
 	case l.Min != "" && l.Max != "":
 		return fmt.Sprintf("from %s to %s", l.Min, l.Max)

@@ -67,15 +67,7 @@ func quantityAlone(text string) (string, bool) {
 }
 
 // String is the bound in words.
-func (b bound) String() string {
-	switch {
-	case b.min != "" && b.max != "":
-		return fmt.Sprintf("from %s to %s", b.min, b.max)
-	case b.min != "":
-		return "at least " + b.min
-	}
-	return "at most " + b.max
-}
+func (b bound) String() string { return constraint.Limit{Min: b.min, Max: b.max}.Bounds() }
 
 const (
 	refList = `([A-Za-z]+[0-9*?]+(?:\s*(?:,|and|&)\s*[A-Za-z]+[0-9*?]+)*)`

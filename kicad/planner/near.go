@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/fiducial-dev/fiducial/llm"
 )
 
 // near are the names that a misspelt one may mean, the nearest first, at most three. Only what is close counts.
@@ -84,8 +85,5 @@ func cutName(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	for !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most] + "\u2026"
+	return llm.CutUTF8(s, most) + "\u2026"
 }
