@@ -120,7 +120,7 @@ func (b *batch) end(ctx context.Context, e *exit) *exit {
 // alone, else all up to the next exclusive one.
 func (b *batch) group(next int) int {
 	to := next + 1
-	if b.traits(next).Exclusive {
+	if to == b.n || b.traits(next).Exclusive {
 		return to
 	}
 	for to < min(b.n, next+b.cfg.parallel) && !b.traits(to).Exclusive {
@@ -299,7 +299,10 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 // result.
 func (b *batch) settle(ctx context.Context, s *slot, ran bool) *exit {
 	res := b.maskResult(s.result)
-	call := b.state.BatchCall(s.ordinal).Call // as the model made it
+	call := s.call
+	if len(b.cfg.interceptors) > 0 {
+		call = b.state.BatchCall(s.ordinal).Call // as the model made it
+	}
 	res.CallID, res.Name, res.Status = call.ID, call.Name, cmp.Or(res.Status, llm.StatusSuccess)
 	if len(b.cfg.observers) > 0 {
 		if err := b.observe(llm.ToolResults(res)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/journal"
@@ -20,6 +21,7 @@ type inbox struct {
 	messages []llm.Message // of runs without a journal
 	running  bool
 	pause    *string                 // a pause was asked for, and why
+	asks     atomic.Bool             // pause is set; for those who only look
 	cancel   context.CancelCauseFunc // gives up the reply that is being written
 	hurry    chan struct{}           // of the calls that start next
 }
@@ -76,6 +78,7 @@ func (l *Locked) Pause(reason string) {
 		return
 	}
 	in.pause = &reason
+	in.asks.Store(true)
 	if in.cancel != nil {
 		in.cancel(errPause)
 	}
@@ -112,12 +115,14 @@ func (in *inbox) begin() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.running, in.pause, in.cancel = true, nil, nil
+	in.asks.Store(false)
 }
 
 func (in *inbox) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.running, in.pause, in.cancel, in.hurry = false, nil, nil, nil
+	in.asks.Store(false)
 }
 
 // interrupt says how to give up the reply that is being written. A run that is
@@ -133,6 +138,9 @@ func (in *inbox) interrupt(cancel context.CancelCauseFunc) {
 
 // asked reports whether a pause was asked for, and why.
 func (in *inbox) asked() (string, bool) {
+	if !in.asks.Load() {
+		return "", false
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.pause == nil {

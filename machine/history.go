@@ -20,6 +20,13 @@ type grown[T any] struct {
 
 // roomFor is an empty list that does not move before it has n items.
 func roomFor[T any](n int) grown[T] {
+	if n <= 2 { // one piece of memory for both
+		room := new(struct {
+			claimed atomic.Int64
+			items   [2]T
+		})
+		return grown[T]{items: room.items[:0:n], claimed: &room.claimed}
+	}
 	return grown[T]{items: make([]T, 0, n), claimed: new(atomic.Int64)}
 }
 
@@ -30,14 +37,12 @@ func (g grown[T]) push(v T) grown[T] {
 	if n < cap(g.items) && g.claimed != nil && g.claimed.CompareAndSwap(int64(n), int64(n+1)) {
 		return grown[T]{items: append(g.items, v), claimed: g.claimed}
 	}
-	items := slices.Clip(g.items)
-	if n == 0 { // it does not stay that short
-		items = make([]T, 0, 8)
-	}
-	items = append(items, v)
+	// Twice as long, however long it is: append grows long lists by a quarter only, and
+	// that is copied four times over.
+	items := append(make([]T, 0, max(8, 2*n)), g.items...)
 	claimed := new(atomic.Int64)
 	claimed.Store(int64(n + 1))
-	return grown[T]{items: items, claimed: claimed}
+	return grown[T]{items: append(items, v), claimed: claimed}
 }
 
 // history is the messages of a conversation.

@@ -131,7 +131,7 @@ func (c *Collector) Reply() (Reply, error) {
 	if len(c.blocks) > 0 {
 		m.Parts = make([]llm.Part, 0, len(c.blocks))
 	}
-	ids := map[string]bool{}
+	var ids idSet
 	calls := 0
 	for i := range c.blocks {
 		b := &c.blocks[i]
@@ -146,7 +146,7 @@ func (c *Collector) Reply() (Reply, error) {
 				m.Parts = append(m.Parts, llm.Thinking{Text: t, Opaque: b.opaque})
 			}
 		case llm.BlockCall:
-			id := c.callID(b.start.ID, calls, ids)
+			id := c.callID(b.start.ID, calls, &ids)
 			m.Parts = append(m.Parts, llm.Call{ID: id, Name: b.start.Name, Args: b.value(), Opaque: b.opaque})
 			calls++
 		}
@@ -171,15 +171,43 @@ func (c *Collector) finish(stop llm.StopReason) error {
 }
 
 // callID keeps the provider's id when it has one that is new in this reply.
-func (c *Collector) callID(id string, ordinal int, seen map[string]bool) string {
-	if id == "" || seen[id] {
+func (c *Collector) callID(id string, ordinal int, seen *idSet) string {
+	if id == "" || seen.has(id) {
 		id = "call_" + strconv.FormatUint(c.Seed, 10) + "_" + strconv.Itoa(ordinal)
 	}
-	for seen[id] {
+	for seen.has(id) {
 		id += "x"
 	}
-	seen[id] = true
+	seen.add(id)
 	return id
+}
+
+// idSet is the ids of a reply. Most replies have few calls, which need no map.
+type idSet struct {
+	few  [8]string
+	n    int // of few
+	many map[string]bool
+}
+
+func (s *idSet) has(id string) bool {
+	for i := range s.n {
+		if s.few[i] == id {
+			return true
+		}
+	}
+	return s.many[id]
+}
+
+func (s *idSet) add(id string) {
+	if s.n < len(s.few) {
+		s.few[s.n] = id
+		s.n++
+		return
+	}
+	if s.many == nil {
+		s.many = map[string]bool{}
+	}
+	s.many[id] = true
 }
 
 func (c *Collector) find(index int) *block {
