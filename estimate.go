@@ -3,6 +3,7 @@
 package fiducial
 
 import (
+	"slices"
 	"sort"
 	"sync"
 
@@ -55,6 +56,9 @@ func (m *meter) grow(history []llm.Message) {
 func (m *meter) growLocked(history []llm.Message) {
 	if len(m.bytes) == 0 {
 		m.bytes = append(m.bytes, 0)
+	}
+	if n := len(history) + 1; n > cap(m.bytes) {
+		m.bytes = slices.Grow(m.bytes, n) // twice as long, so that all the copying is once the length
 	}
 	for i := len(m.bytes) - 1; i < len(history); i++ {
 		m.bytes = append(m.bytes, m.bytes[i]+messageBytes(history[i]))

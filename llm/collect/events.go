@@ -12,27 +12,30 @@ import (
 // Events yields a whole reply as the events of a stream: for clients that have no
 // wire to read, such as a planner or a scripted model.
 func Events(r Reply) iter.Seq2[llm.Event, error] {
-	return func(yield func(llm.Event, error) bool) {
-		for i, p := range r.Message.Parts {
-			start, text, opaque, ok := blockOf(i, p)
-			if !ok {
-				continue
-			}
-			if !yield(start, nil) {
-				return
-			}
-			if text != "" && !yield(llm.BlockDelta{Index: i, Text: text}, nil) {
-				return
-			}
-			if !yield(llm.BlockStop{Index: i, Opaque: opaque}, nil) {
-				return
-			}
+	parts, stop, usage := r.Message.Parts, r.Message.Stop, r.Usage
+	if !usage.Known() { // what is not told is not kept
+		return func(yield func(llm.Event, error) bool) {
+			_ = blocks(parts, yield) && yield(llm.Finish{Stop: stop}, nil)
 		}
-		if r.Usage.Known() && !yield(llm.UsageReport{Usage: r.Usage}, nil) {
-			return
-		}
-		yield(llm.Finish{Stop: r.Message.Stop}, nil)
 	}
+	return func(yield func(llm.Event, error) bool) {
+		_ = blocks(parts, yield) && yield(llm.UsageReport{Usage: usage}, nil) && yield(llm.Finish{Stop: stop}, nil)
+	}
+}
+
+// blocks yields the blocks of a reply, and reports whether more is wanted.
+func blocks(parts []llm.Part, yield func(llm.Event, error) bool) bool {
+	for i, p := range parts {
+		start, text, opaque, ok := blockOf(i, p)
+		if !ok {
+			continue
+		}
+		if !yield(start, nil) || text != "" && !yield(llm.BlockDelta{Index: i, Text: text}, nil) ||
+			!yield(llm.BlockStop{Index: i, Opaque: opaque}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 func blockOf(i int, p llm.Part) (start llm.BlockStart, text string, opaque llm.Opaque, ok bool) {
