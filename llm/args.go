@@ -20,8 +20,8 @@ func (c Call) Input() (json.RawMessage, error) {
 	if text == "" {
 		return json.RawMessage(EmptyInput), nil
 	}
-	if text[0] == '{' && json.Valid([]byte(text)) {
-		return json.RawMessage(text), nil
+	if raw := json.RawMessage(text); raw[0] == '{' && json.Valid(raw) {
+		return raw, nil
 	}
 	return nil, &ArgumentError{Tool: c.Name, Problem: problem(text)}
 }
