@@ -23,6 +23,9 @@ type Trial struct {
 	// Offline keeps the go command from any network: third parties come from the
 	// module cache alone, and sums are held against the checked-in go.sum files.
 	Offline bool
+	// Draft has Release plan on when the changelog has no section for the version yet.
+	// Such a plan says so, and cannot be made.
+	Draft bool
 }
 
 // A ContentsError lists what may not be published.

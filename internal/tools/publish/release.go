@@ -29,6 +29,7 @@ type Plan struct {
 	Version string
 	Commit  string // that it is made from
 	Notes   string // the version's section of the changelog
+	Undated bool   // the section is what stands under Unreleased; see [Trial]
 	Zips    []Zip  // in the order in which the tags are pushed
 }
 
@@ -44,7 +45,7 @@ func (p Plan) Tags() []string {
 // Release plans the release of the committed tree. It refuses, with everything
 // that is in the way in one [*RefusedError]: a version that is none or not above
 // the last one, a tree with changes, a changelog without a section for the
-// version, contents that may not be published, and a tree on which the command
+// version (but see Draft of [Trial]), contents that may not be published, and a tree on which the command
 // green fails, which is not run when something else was in the way.
 func Release(ctx context.Context, t Trial, version string, green []string) (Plan, error) {
 	p := Plan{Version: version}
@@ -70,7 +71,12 @@ func Release(ctx context.Context, t Trial, version string, green []string) (Plan
 	} else if status != "" {
 		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+status)
 	}
-	if p.Notes, err = notes(tree, version); err != nil {
+	p.Notes, err = notes(tree, version)
+	if errors.Is(err, errNoSection) && t.Draft {
+		p.Undated = true
+		p.Notes, err = unreleased(tree)
+	}
+	if err != nil {
 		reasons = append(reasons, err.Error())
 	}
 	if p.Zips, err = Prepare(tree, filepath.Join(work, "proxy"), version); err != nil {
@@ -128,30 +134,52 @@ func CheckVersion(v string) error {
 	return nil
 }
 
+var errNoSection = errors.New("move there what stands under Unreleased")
+
 // notes is the section of the changelog that is about a version.
 func notes(tree, version string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(tree, "CHANGELOG.md"))
-	if err != nil {
-		return "", err
-	}
 	name := strings.TrimPrefix(version, "v")
-	head := regexp.MustCompile(`(?m)^## \[` + regexp.QuoteMeta(name) + `\] - \d{4}-\d{2}-\d{2}$`).FindIndex(text)
-	if head == nil {
-		return "", fmt.Errorf("CHANGELOG.md has no heading \"## [%s] - YYYY-MM-DD\": move there what stands under Unreleased", name)
-	}
-	section := text[head[1]:]
-	if next := bytes.Index(section, []byte("\n## ")); next >= 0 {
-		section = section[:next]
-	}
-	if len(bytes.TrimSpace(section)) == 0 {
+	section, found, err := section(tree, `\[`+regexp.QuoteMeta(name)+`\] - \d{4}-\d{2}-\d{2}`)
+	switch {
+	case err != nil:
+		return "", err
+	case !found:
+		return "", fmt.Errorf("CHANGELOG.md has no heading \"## [%s] - YYYY-MM-DD\": %w", name, errNoSection)
+	case section == "":
 		return "", fmt.Errorf("CHANGELOG.md says nothing under [%s]", name)
 	}
-	return string(bytes.TrimSpace(section)), nil
+	return section, nil
+}
+
+// unreleased is what the next version's section will be.
+func unreleased(tree string) (string, error) {
+	section, _, err := section(tree, `\[Unreleased\]`)
+	if err == nil && section == "" {
+		err = errors.New("CHANGELOG.md says nothing under [Unreleased]: there is nothing to release")
+	}
+	return section, err
+}
+
+// section is the text under a heading of the changelog.
+func section(tree, heading string) (text string, found bool, err error) {
+	all, err := os.ReadFile(filepath.Join(tree, "CHANGELOG.md"))
+	if err != nil {
+		return "", false, err
+	}
+	head := regexp.MustCompile(`(?m)^## ` + heading + `$`).FindIndex(all)
+	if head == nil {
+		return "", false, nil
+	}
+	below, _, _ := bytes.Cut(all[head[1]:], []byte("\n## "))
+	return string(bytes.TrimSpace(below)), true, nil
 }
 
 // String is what the release does, for people.
 func (p Plan) String() string {
 	var b strings.Builder
+	if p.Undated {
+		fmt.Fprintf(&b, "Before it is made, by hand: commit CHANGELOG.md with the heading\n\n  + ## [%s] - YYYY-MM-DD\n\nabove what stands under Unreleased.\n\n", strings.TrimPrefix(p.Version, "v"))
+	}
 	fmt.Fprintf(&b, "Release %s of commit %s.\n\nOne commit on no branch, whose parent is that one, changes these files:\n", p.Version, p.Commit)
 	for _, z := range p.Zips {
 		for _, c := range z.Changes {
@@ -195,6 +223,9 @@ func diff(old, text string) []string {
 // branch, the index and the working tree stay as they are. When a tag cannot be set, those
 // that were are deleted.
 func (p Plan) Make(ctx context.Context, t Trial) (commit string, err error) {
+	if p.Undated {
+		return "", &RefusedError{Reasons: []string{"CHANGELOG.md has no section for " + p.Version}}
+	}
 	index, err := os.CreateTemp("", "release-index-*")
 	if err != nil {
 		return "", err

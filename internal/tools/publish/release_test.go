@@ -163,6 +163,36 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// TestReleaseDraft: a version that the changelog does not name yet is planned of what
+// stands under Unreleased, and not made.
+func TestReleaseDraft(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, strings.Replace(released, "## [Unreleased]\n", "## [Unreleased]\n\n- What comes.\n", 1))
+	tr, _ := trial(t, dir)
+	tr.Draft = true
+	plan, err := publish.Release(t.Context(), tr, "v1.2.4", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := plan.String()
+	for _, part := range []string{"  + ## [1.2.4] - YYYY-MM-DD\n", "- What comes.", "  git push origin refs/tags/kicad/v1.2.4\n"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the plan lacks %q:\n%s", part, text)
+		}
+	}
+	if strings.Contains(text, "All of it") {
+		t.Errorf("the notes hold those of another version:\n%s", text)
+	}
+	if _, err := plan.Make(t.Context(), tr); err == nil || git(t, dir, "tag") != "" {
+		t.Errorf("made it: %v, tags %q", err, git(t, dir, "tag"))
+	}
+	tr, _ = trial(t, repository(t, released))
+	tr.Draft = true
+	if _, err := publish.Release(t.Context(), tr, "v1.2.4", nil); err == nil || !strings.Contains(err.Error(), "nothing under [Unreleased]") {
+		t.Errorf("nothing to release: got %v", err)
+	}
+}
+
 // TestCheckTellsAll: a key in one module and modules that nobody uses are found in
 // one run, and neither hides the other (E-267).
 func TestCheckTellsAll(t *testing.T) {

@@ -81,7 +81,10 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 	case "release":
 		do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
 		green := flags.String("green", "make check publish-check", "the command that tells whether the tree is green")
-		act = func() error { return release(ctx, t, flags.Args(), strings.Fields(*green), *do) }
+		act = func() error {
+			t.Draft = !*do
+			return release(ctx, t, flags.Args(), strings.Fields(*green), *do)
+		}
 	default:
 		return errUsage
 	}
