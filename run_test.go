@@ -4,11 +4,14 @@ package fiducial_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
@@ -142,6 +145,19 @@ func TestS57_OutputCap(t *testing.T) {
 	equal(t, "reason", out.Reason, fiducial.Finished)
 	last := model.Requests()[1].Messages
 	equal(t, "the model was asked to go on", texts(last)[2], "user: ["+machine.ContinuePrompt+"]")
+}
+
+// S-58: what asks a model to go on is one system part in a user turn, with the reason
+// as data.
+func TestS58_Continuation(t *testing.T) {
+	cut := llmtest.Reply(llm.Message{Role: llm.RoleAssistant, Stop: llm.StopMaxTokens, Parts: []llm.Part{llm.Text{Text: "and"}}})
+	l, _ := mustRun(t, fiducial.New(llmtest.NewScript(cut, llmtest.Say("end"))), "write")
+	want := llm.Message{Role: llm.RoleUser, Parts: []llm.Part{
+		llm.System{Kind: "continuation", Text: machine.ContinuePrompt, Data: json.RawMessage(`{"reason":"max_tokens"}`)},
+	}}
+	if diff := cmp.Diff(want, l.History()[2]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // A provider that asks for the same conversation again is given it.
