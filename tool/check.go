@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -23,10 +24,30 @@ type checker struct {
 	required uint64              // bits of the required properties
 }
 
-// A property is one that decoding into the Go type checks.
+// A property is one that decoding into the Go type checks, once its value begins as one
+// of its types does: encoding/json would read a json.Number from a string, and bytes from a
+// list of numbers.
 type property struct {
-	bit  uint64
-	null bool // null fits
+	bit    uint64
+	begins string // the bytes that a value may begin with
+}
+
+// begins are the bytes that values of a type of JSON Schema begin with.
+func begins(types []string) string {
+	var all strings.Builder
+	for _, t := range types {
+		switch t {
+		case "string":
+			all.WriteString(`"`)
+		case "integer", "number":
+			all.WriteString("-0123456789")
+		case "boolean":
+			all.WriteString("tf")
+		case "null":
+			all.WriteString("n")
+		}
+	}
+	return all.String()
 }
 
 // newChecker fails with a [*SpecError].
@@ -58,7 +79,7 @@ func plainProperties(schema *jsonschema.Schema) (plain map[string]property, requ
 		if !isPlainValue(p) {
 			return nil, 0
 		}
-		plain[key] = property{bit: 1 << len(plain), null: p.Type == "null" || slices.Contains(p.Types, "null")}
+		plain[key] = property{bit: 1 << len(plain), begins: begins(typesOf(p))}
 	}
 	for _, key := range schema.Required {
 		p, known := plain[key]
@@ -104,18 +125,18 @@ func (c *checker) refuse(err error) error {
 }
 
 // fits reports whether the object holds every required key, none that is not
-// known (also by case, which decoding would not mind), none twice, and null only
-// where it is allowed.
+// known (also by case, which decoding would not mind), none twice, and for each a value
+// that begins as it should; null is one only where it is allowed.
 func (c *checker) fits(input []byte) bool {
 	s := keyScanner{data: input}
 	var seen uint64
 	for {
-		key, null, ok := s.next()
+		key, first, ok := s.next()
 		if !ok {
 			return !s.bad && seen&c.required == c.required
 		}
 		p, known := c.plain[string(key)]
-		if !known || seen&p.bit != 0 || null && !p.null {
+		if !known || seen&p.bit != 0 || strings.IndexByte(p.begins, first) < 0 {
 			return false
 		}
 		seen |= p.bit
@@ -138,10 +159,7 @@ func isPlainValue(s *jsonschema.Schema) bool {
 		s.Properties != nil || s.AdditionalProperties != nil || s.PrefixItems != nil || !isPlainObject(s) {
 		return false
 	}
-	types := s.Types
-	if s.Type != "" {
-		types = []string{s.Type}
-	}
+	types := typesOf(s)
 	for _, t := range types {
 		switch t {
 		case "string", "integer", "number", "boolean", "null":

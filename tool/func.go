@@ -4,15 +4,12 @@ package tool
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,6 +31,13 @@ func WithTraits(t Traits) Option { return func(o *options) { o.traits = t } }
 // ReadOnly says that the tool changes nothing.
 func ReadOnly() Option { return func(o *options) { o.traits.ReadOnly = true } }
 
+// Idempotent says that running a call twice has the effect of running it once, as with
+// setting a value to what the arguments say. A call that a process died in is then run
+// again, since nobody knows whether it ran; what it gives back the second time is what the
+// model reads. Without this, and without [ReadOnly], the model is told that the outcome is
+// unknown. A tool that asks another system can keep the promise by handing it [Call.Key].
+func Idempotent() Option { return func(o *options) { o.traits.Idempotent = true } }
+
 // Exclusive says that the tool's calls run alone and in order.
 func Exclusive() Option { return func(o *options) { o.traits.Exclusive = true } }
 
@@ -54,7 +58,10 @@ func WithTypeSchema[T any](s *jsonschema.Schema) Option {
 
 // New makes a tool of a function. In is a struct (or a map with string keys):
 // its JSON Schema is inferred, with the descriptions of `jsonschema:"..."` tags;
-// a field is optional when its json tag says omitempty or omitzero. The model's
+// a field is optional when it is a pointer, or its json tag says omitempty or
+// omitzero. Numbers, strings, booleans, slices, arrays, maps, structs as encoding/json
+// sees them, any, [time.Time] (RFC 3339), []byte (base64), [json.RawMessage] (any JSON),
+// [json.Number] and types that read themselves from text are understood. The model's
 // input is decoded strictly: unknown and missing fields, keys given twice, wrong
 // types, and null for anything but a pointer or a field of any value are answered
 // to the model with all that was wrong and what is expected, and fn is not called.
@@ -64,30 +71,26 @@ func WithTypeSchema[T any](s *jsonschema.Schema) Option {
 // content (E-99).
 //
 // The error is a [*SpecError]: the name is not made of 1 to 64 ASCII letters,
-// digits, _ and -, or no schema can be inferred, which is so for a field of type
-// time.Duration and for the json tag's option string, too, as in generated tools.
+// digits, _ and - with a letter or _ first, or no schema can be inferred. Then
+// [WithTypeSchema] and [WithSchema] help, or another type, as the error says. Types are
+// taken and refused as fiducialgen takes and refuses them.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
 	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
 	if !toolName.MatchString(name) {
-		return nil, &SpecError{Err: fmt.Errorf("bad name %q: a tool's name is made of 1 to 64 ASCII letters, digits, _ and -", name)}
+		return nil, &SpecError{Err: fmt.Errorf("bad name %q: %s", name, toolNameRule)}
 	}
 	if fn == nil {
 		return nil, &SpecError{Tool: name, Err: errors.New("no function")}
 	}
 	schema := o.schema
 	if schema == nil {
-		types := withBytes(o.types)
-		s, err := jsonschema.For[In](&jsonschema.ForOptions{TypeSchemas: types})
-		if err != nil {
-			return nil, &SpecError{Tool: name, Err: fmt.Errorf("no schema for its input: %w", err)}
+		s, err := inferSchema(reflect.TypeFor[In](), o.types)
+		if e, ok := errors.AsType[*SpecError](err); ok {
+			return nil, &SpecError{Tool: name, Field: e.Field, Err: e.Err}
 		}
-		if field, problem := fieldProblem(reflect.TypeFor[In](), o.types); problem != "" {
-			return nil, &SpecError{Tool: name, Field: field, Err: errors.New(problem)}
-		}
-		plainLists(s, reflect.TypeFor[In](), types)
 		schema = s
 	}
 	check, err := newChecker(name, schema)
@@ -97,46 +100,6 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 	t := &function[In, Out]{fn: fn, traits: o.traits, check: check}
 	t.spec = Spec{Name: name, Description: description, Schema: check.text}
 	return t, nil
-}
-
-// withBytes adds what package jsonschema would infer as lists of numbers, though
-// encoding/json reads them otherwise: raw JSON as any value, bytes as base64.
-func withBytes(types map[reflect.Type]*jsonschema.Schema) map[reflect.Type]*jsonschema.Schema {
-	all := map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {},
-		reflect.TypeFor[[]byte]():          {Type: "string", ContentEncoding: "base64"},
-	}
-	maps.Copy(all, types)
-	return all
-}
-
-// plainLists takes back that null fits every slice, which package jsonschema
-// infers: null fits a pointer and nothing else, as in generated tools. Schemas of
-// own types are left as they are.
-func plainLists(s *jsonschema.Schema, t reflect.Type, own map[reflect.Type]*jsonschema.Schema) {
-	pointer := t.Kind() == reflect.Pointer
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if s == nil || own[t] != nil {
-		return
-	}
-	switch t.Kind() { //nolint:exhaustive // the other kinds hold no lists
-	case reflect.Slice, reflect.Array:
-		if !pointer && slices.Equal(s.Types, []string{"null", "array"}) {
-			s.Type, s.Types = "array", nil
-		}
-		plainLists(s.Items, t.Elem(), own)
-	case reflect.Map:
-		plainLists(s.AdditionalProperties, t.Elem(), own)
-	case reflect.Struct:
-		for _, field := range reflect.VisibleFields(t) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if !field.Anonymous {
-				plainLists(s.Properties[cmp.Or(name, field.Name)], field.Type, own)
-			}
-		}
-	}
 }
 
 // Must returns t and panics when err is not nil. It is for tools that are known

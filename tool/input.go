@@ -2,15 +2,7 @@
 
 package tool
 
-import (
-	"reflect"
-	"regexp"
-	"slices"
-	"strings"
-	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
-)
+import "regexp"
 
 // A SpecError says why [New] made no tool: what is wrong with its name or with the
 // type of its input, and what to write instead.
@@ -33,51 +25,18 @@ func (e *SpecError) Error() string {
 
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// toolName is what OpenAI and Anthropic take as a tool's name; Gemini wants a
-// letter or an underscore first.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// toolName is what all three providers take as a tool's name. OpenAI and Anthropic want 1
+// to 64 ASCII letters, digits, _ and -
+// (https://platform.openai.com/docs/api-reference/chat,
+// https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use), and
+// Gemini takes these with a letter or _ first
+// (https://cloud.google.com/vertex-ai/generative-ai/docs/reference/nodejs/1.1.0/vertexai/functiondeclaration);
+// read in November 2026.
+var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
 
-// fieldProblem finds a field, at any depth, whose inferred schema would say less
-// than encoding/json wants or other than people mean. Fields of types with a schema
-// of their own are left as they are. The type is known to contain itself nowhere.
-func fieldProblem(t reflect.Type, own map[reflect.Type]*jsonschema.Schema) (field, problem string) {
-	if own[t] != nil {
-		return "", ""
-	}
-	if t == reflect.TypeFor[time.Duration]() {
-		return "", "a time.Duration would be a number of nanoseconds; take the seconds as a number, or a string"
-	}
-	switch t.Kind() { //nolint:exhaustive // the other kinds hold no fields
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return fieldProblem(t.Elem(), own)
-	case reflect.Struct:
-		for _, f := range reflect.VisibleFields(t) {
-			if !inJSON(f) {
-				continue
-			}
-			inner, problem := fieldProblem(f.Type, own)
-			if _, options, _ := strings.Cut(f.Tag.Get("json"), ","); own[f.Type] == nil && slices.Contains(strings.Split(options, ","), "string") {
-				inner, problem = "", "the json tag's option string is not supported: drop the option"
-			}
-			if problem != "" {
-				return strings.TrimSuffix(f.Name+"."+inner, "."), problem
-			}
-		}
-	}
-	return "", ""
-}
+const toolNameRule = "a tool's name is made of 1 to 64 ASCII letters, digits, _ and -, and begins with a letter or _"
 
-// inJSON reports whether encoding/json sees a field as one by itself: an embedded
-// struct without a name of its own lends its fields instead.
-func inJSON(f reflect.StructField) bool {
-	tag := f.Tag.Get("json")
-	name, _, _ := strings.Cut(tag, ",")
-	if tag == "-" || !f.IsExported() {
-		return false
-	}
-	t := f.Type
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	return !f.Anonymous || name != "" || t.Kind() != reflect.Struct
-}
+// propertyName is what Anthropic takes as the key of a property.
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+const propertyNameRule = "models take names of 1 to 64 ASCII letters, digits, _, . and -"

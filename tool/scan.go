@@ -14,9 +14,9 @@ type keyScanner struct {
 	bad   bool
 }
 
-// next returns the next key and whether its value is null. Keys with escapes set
+// next returns the next key and the first byte of its value. Keys with escapes set
 // bad: they are rare, and the slow way understands them.
-func (s *keyScanner) next() (key []byte, null, ok bool) {
+func (s *keyScanner) next() (key []byte, first byte, ok bool) {
 	s.space()
 	switch {
 	case !s.begun && s.at('{'), s.begun && s.at(','):
@@ -24,37 +24,39 @@ func (s *keyScanner) next() (key []byte, null, ok bool) {
 		s.pos++
 		s.space()
 	case s.begun && s.at('}'):
-		return nil, false, false
+		return nil, 0, false
 	default:
 		s.bad = true
-		return nil, false, false
+		return nil, 0, false
 	}
 	if s.at('}') {
-		return nil, false, false
+		return nil, 0, false
 	}
 	start := s.pos + 1
 	if !s.at('"') || !s.str() {
 		s.bad = true
-		return nil, false, false
+		return nil, 0, false
 	}
 	raw := s.data[start : s.pos-1]
 	if bytes.IndexByte(raw, '\\') >= 0 {
 		s.bad = true
-		return nil, false, false
+		return nil, 0, false
 	}
 	s.space()
 	if !s.at(':') {
 		s.bad = true
-		return nil, false, false
+		return nil, 0, false
 	}
 	s.pos++
 	s.space()
-	null = s.at('n')
+	if s.pos < len(s.data) {
+		first = s.data[s.pos]
+	}
 	if !s.value() {
 		s.bad = true
-		return nil, false, false
+		return nil, 0, false
 	}
-	return raw, null, true
+	return raw, first, true
 }
 
 // value moves behind one value.
