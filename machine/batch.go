@@ -2,11 +2,7 @@
 
 package machine
 
-import (
-	"slices"
-
-	"github.com/fiducial-dev/fiducial/llm"
-)
+import "github.com/fiducial-dev/fiducial/llm"
 
 // batch is the calls of the last message while their results are pending. What
 // became of them is a list that only grows, so that copies of the state share it.
@@ -15,28 +11,24 @@ type batch struct {
 	calls  int        // how many there are
 	began  int        // of them, how many are started and not settled
 	done   int        // of them, how many are settled
+	doubts int        // of them, how many wait to be repeated
 	marks  grown[mark]
-	single bool // S-165 or S-166 was used, so the batch is settled call by call
-	again  bool // the model is asked after it; else the run ends with the state's answer
-}
-
-// mark says how far a call has come. The latest one of a call counts; a call without
-// one is waiting.
-type mark struct {
-	ordinal int
-	status  CallStatus
-	repeat  bool
-	doubt   bool     // it waits to be repeated: a process that is gone has started it
-	result  llm.Part // an [llm.Result], when settled
+	wide   *wide // nil for a batch of a few calls
+	single bool  // S-165 or S-166 was used, so the batch is settled call by call
+	again  bool  // the model is asked after it; else the run ends with the state's answer
 }
 
 func newBatch(m llm.Message, n int, again bool) batch {
 	// Each call is started and settled.
-	return batch{parts: m.Parts, calls: n, marks: roomFor[mark](2 * n), again: again}
+	return batch{parts: m.Parts, calls: n, marks: roomFor[mark](2 * n), wide: wideOf(m.Parts, n), again: again}
 }
 
 // call is the call of an ordinal, which must be one of the batch.
 func (b *batch) call(ordinal int) llm.Call {
+	if b.wide != nil {
+		c, _ := b.parts[b.wide.calls[ordinal]].(llm.Call)
+		return c
+	}
 	for _, p := range b.parts {
 		if c, ok := p.(llm.Call); ok {
 			if ordinal == 0 {
@@ -48,20 +40,17 @@ func (b *batch) call(ordinal int) llm.Call {
 	return llm.Call{}
 }
 
-// mark is how far a call has come.
-func (b *batch) mark(ordinal int) mark {
-	for _, m := range slices.Backward(b.marks.items) {
-		if m.ordinal == ordinal {
-			return m
-		}
-	}
-	return mark{ordinal: ordinal}
-}
-
 // put says how far a call has come now.
 func (b *batch) put(m mark) {
-	if b.mark(m.ordinal).status == CallStarted {
+	was := b.mark(m.ordinal)
+	if was.status == CallStarted {
 		b.began--
+	}
+	if was.doubt {
+		b.doubts--
+	}
+	if m.doubt {
+		b.doubts++
 	}
 	switch m.status {
 	case CallStarted:
@@ -70,7 +59,7 @@ func (b *batch) put(m mark) {
 		b.done++
 	case CallWaiting:
 	}
-	b.marks = b.marks.push(m)
+	b.push(m)
 }
 
 // settle gives a call its result.
@@ -85,9 +74,7 @@ func (b *batch) open() bool { return b.done < b.calls }
 func (b *batch) running() bool { return b.began > 0 }
 
 // doubtful reports whether any call waits to be repeated.
-func (b *batch) doubtful() bool {
-	return slices.ContainsFunc(b.view(), func(c BatchCall) bool { return c.Doubt })
-}
+func (b *batch) doubtful() bool { return b.doubts > 0 }
 
 // at is one call for a reader.
 func (b *batch) at(ordinal int) BatchCall {
@@ -200,8 +187,8 @@ func (s *State) settleRest(in SettleRest) *StateError {
 }
 
 func (s *State) closeBatch(cause string, cancelled bool) *StateError {
-	for i, c := range s.batch.view() {
-		switch {
+	for i := range s.batch.calls {
+		switch c := s.batch.at(i); {
 		case c.Status == CallStarted:
 			s.batch.settle(i, unknown(c.Call))
 		case c.Doubt:

@@ -37,6 +37,38 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
+// BenchmarkWideBatch is a reply with 10,000 calls that are started and settled one by
+// one: the figure for a call does not depend on how many there are.
+func BenchmarkWideBatch(b *testing.B) {
+	const n = 10_000
+	calls := make([]llm.Call, n)
+	for i := range calls {
+		calls[i] = llm.Call{ID: fmt.Sprint("c", i), Name: "look", Args: "{}"}
+	}
+	var base machine.State
+	must(b, &base, machine.AppendInput{Message: llm.UserText("go")})
+	must(b, &base, machine.Start{})
+	must(b, &base, machine.Generated{Op: 1, Message: llm.AssistantCalls(calls...)})
+	result := llm.Result{Status: llm.StatusSuccess, Summary: "done"}
+	started := make([]machine.StartedCall, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		s := base
+		for i := range n {
+			started[0].Ordinal = i
+			err1 := s.Apply(machine.Started{Op: 2, Calls: started})
+			err2 := s.Apply(machine.Settled{Op: 2, Ordinal: i, Result: result})
+			if err := errors.Join(err1, err2); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if s.Phase() != machine.PhaseGenerating {
+			b.Fatalf("the batch ended in %s", s.Phase())
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/call")
+}
+
 func round(tb tester, s *machine.State, reply llm.Message, result llm.Result, calls []machine.StartedCall) {
 	op := s.Sequence()
 	_, err1 := s.Step(machine.Begin{Op: op})

@@ -14,8 +14,8 @@ func (s *State) recovered(in Recovered) *StateError {
 	if s.phase == PhaseGenerating || !s.batch.running() {
 		return nil
 	}
-	for i, c := range s.batch.view() {
-		switch {
+	for i := range s.batch.calls {
+		switch c := s.batch.at(i); {
 		case c.Status != CallStarted:
 		case c.Repeat:
 			s.batch.put(mark{ordinal: i, status: CallWaiting, doubt: in.Doubt})
@@ -49,8 +49,8 @@ func (s *State) recoverInterrupted(in RecoverInterrupted) *StateError {
 
 func (s *State) interruptedResults(begun bool) llm.Message {
 	m := llm.Message{Role: llm.RoleTool, Parts: make([]llm.Part, s.batch.calls)}
-	for i, c := range s.batch.view() {
-		switch {
+	for i := range m.Parts {
+		switch c := s.batch.at(i); {
 		case c.Status == CallSettled:
 			m.Parts[i] = c.Result
 		case c.Status == CallStarted, c.Doubt, begun && !s.batch.single:
