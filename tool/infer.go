@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -218,7 +219,7 @@ func (i *inferrer) field(f jsonField) (*jsonschema.Schema, error) {
 		return nil, no("the json tag's option string is not supported: drop the option")
 	case !propertyName.MatchString(f.name):
 		return nil, no("bad name %q: %s", f.name, propertyNameRule)
-	case f.described && !isDescription.MatchString(f.text):
+	case f.described && !isDescription(f.text):
 		return nil, no("the jsonschema tag %q is no description: write in words what the field is", f.text)
 	}
 	s, err := i.schema(f.typ)
@@ -228,9 +229,13 @@ func (i *inferrer) field(f jsonField) (*jsonschema.Schema, error) {
 	return s, err
 }
 
-// isDescription is what a jsonschema tag may say. Rules such as minimum=3, which other
-// packages read there, would be shown to the model as they are.
-var isDescription = regexp.MustCompile(`^[^\s=]+(\s|$)`)
+// isDescription reports whether a jsonschema tag says something to a reader. Rules such as
+// minimum=3, which other packages read there, would be shown to the model as they are.
+func isDescription(text string) bool {
+	return strings.TrimSpace(text) != "" && !isRule.MatchString(text)
+}
+
+var isRule = regexp.MustCompile(`^\S*=`)
 
 // lend lists the properties of an embedded struct that has a schema of its own.
 func lend(t reflect.Type, s *jsonschema.Schema, depth int) ([]jsonField, error) {

@@ -16,6 +16,15 @@ var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 const propertyNameRule = "models take names of 1 to 64 ASCII letters, digits, _, . and -"
 
+// isDescription reports whether a jsonschema tag says something to a reader, as in tool.New.
+// Rules such as minimum=3, which other packages read there, would be shown to the model as
+// they are.
+func isDescription(text string) bool {
+	return strings.TrimSpace(text) != "" && !isRule.MatchString(text)
+}
+
+var isRule = regexp.MustCompile(`^\S*=`)
+
 // A jsonField is a field of a struct as encoding/json sees it.
 type jsonField struct {
 	v        *types.Var
@@ -23,6 +32,7 @@ type jsonField struct {
 	tagged   bool // the name is from a tag
 	optional bool
 	text     string // the jsonschema tag
+	hasText  bool   // there is one
 	quoted   bool   // the tag says ,string
 	depth    int    // how many embedded structs it comes through
 }
@@ -42,6 +52,9 @@ func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
 		}
 		if !propertyName.MatchString(f.name) {
 			return nil, m.at(within(no("bad name %q: %s", f.name, propertyNameRule), where, m.name(t)), f.v)
+		}
+		if f.hasText && !isDescription(f.text) {
+			return nil, m.at(within(no("the jsonschema tag %q is no description: write in words what the field is", f.text), where, m.name(t)), f.v)
 		}
 		of, err := m.schema(f.v.Type())
 		if err != nil {
@@ -87,29 +100,25 @@ func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []ty
 	for i := range u.NumFields() {
 		v := u.Field(i)
 		tag := reflect.StructTag(u.Tag(i))
-		text, hasText := tag.Lookup("json")
+		text := tag.Get("json")
 		name, options, _ := strings.Cut(text, ",")
-		if text == "-" {
+		inner, isPointer := structIn(v)
+		switch {
+		case text == "-", !v.Exported() && (inner == nil || isPointer && name != ""):
 			continue
-		}
-		if v.Embedded() && name == "" {
-			inner, isStruct, err := m.embedded(v, open)
-			if err != nil {
+		case inner != nil && name == "":
+			if err := m.mayLend(v, inner, open); err != nil {
 				return nil, m.at(err, v)
 			}
-			if isStruct {
-				st := inner.Underlying().(*types.Struct) //nolint:errcheck // embedded says so
-				list, err = m.collect(list, st, depth+1, append(slices.Clip(open), inner))
-				if err != nil {
-					return nil, err
-				}
-				continue
+			st := inner.Underlying().(*types.Struct) //nolint:errcheck // structIn says so
+			var err error
+			if list, err = m.collect(list, st, depth+1, append(slices.Clip(open), inner)); err != nil {
+				return nil, err
 			}
-		}
-		if !v.Exported() {
 			continue
 		}
-		f := jsonField{v: v, name: cmp.Or(name, v.Name()), tagged: hasText && name != "", depth: depth, text: tag.Get("jsonschema")}
+		f := jsonField{v: v, name: cmp.Or(name, v.Name()), tagged: name != "", depth: depth}
+		f.text, f.hasText = tag.Lookup("jsonschema")
 		for option := range strings.SplitSeq(options, ",") {
 			f.optional = f.optional || option == "omitempty" || option == "omitzero"
 			f.quoted = f.quoted || option == "string"
@@ -119,24 +128,30 @@ func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []ty
 	return list, nil
 }
 
-// embedded returns the type that an embedded field lends the fields of, when it
-// is a struct.
-func (m *mapper) embedded(v *types.Var, open []types.Type) (types.Type, bool, error) {
-	t := types.Unalias(v.Type())
+// structIn returns the struct type of a field that is an embedded struct, or a pointer to
+// one, which may lend its fields; nil for other fields. One that is not exported is a field
+// for encoding/json, too, when its tag names it.
+func structIn(v *types.Var) (t types.Type, isPointer bool) {
+	t = types.Unalias(v.Type())
 	p, isPointer := t.(*types.Pointer)
 	if isPointer {
 		t = types.Unalias(p.Elem())
 	}
-	if _, ok := t.Underlying().(*types.Struct); !ok {
-		return nil, false, nil
+	if _, ok := t.Underlying().(*types.Struct); !ok || !v.Embedded() {
+		return nil, isPointer
 	}
-	if isPointer && !v.Exported() {
-		return nil, false, no("encoding/json cannot set the embedded *%s, which is not exported", m.name(t))
+	return t, isPointer
+}
+
+// mayLend says what keeps an embedded struct of type t from lending its fields.
+func (m *mapper) mayLend(v *types.Var, t types.Type, open []types.Type) error {
+	if _, isPointer := structIn(v); isPointer && !v.Exported() {
+		return no("encoding/json cannot set the embedded *%s, which is not exported", m.name(t))
 	}
 	if len(open) > maxDepth || slices.ContainsFunc(open, func(o types.Type) bool { return types.Identical(o, t) }) {
-		return nil, false, no("type %s contains itself", m.name(t))
+		return no("type %s contains itself", m.name(t))
 	}
-	return t, true, nil
+	return nil
 }
 
 // comment is the comment of a field, in front of it or behind it.

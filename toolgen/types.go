@@ -84,11 +84,19 @@ func (m *mapper) schema(t types.Type) (*schema, error) {
 			return s, err
 		}
 	}
+	switch {
+	case hasMethod(t, "UnmarshalJSON"):
+		return nil, no("%s reads JSON in its own way, so its schema is unknown; take a json.RawMessage", m.name(t))
+	case hasMethod(t, "UnmarshalText"):
+		return &schema{kind: "string"}, nil
+	case isString(t):
+		return &schema{kind: "string", enum: m.constants(t)}, nil
+	}
 	return m.underlying(t)
 }
 
-// named handles types with a JSON form of their own; nil without error means that
-// it is the one of the underlying type.
+// named handles types of the standard library with a JSON form of their own; nil without
+// error means that it is no such type.
 func (m *mapper) named(t *types.Named) (*schema, error) {
 	switch fullName(t) {
 	case "time.Time":
@@ -100,16 +108,8 @@ func (m *mapper) named(t *types.Named) (*schema, error) {
 	case "encoding/json.Number":
 		return &schema{kind: "number"}, nil
 	}
-	switch {
-	case hasMethod(t, "UnmarshalJSON"):
-		return nil, no("%s reads JSON in its own way, so its schema is unknown; take a json.RawMessage", m.name(t))
-	case hasMethod(t, "UnmarshalText"):
-		return &schema{kind: "string"}, nil
-	case strings.HasPrefix(t.Obj().Name(), "_Ctype_"):
+	if strings.HasPrefix(t.Obj().Name(), "_Ctype_") {
 		return nil, no("C types are not supported")
-	}
-	if isString(t) {
-		return &schema{kind: "string", enum: m.constants(t)}, nil
 	}
 	return nil, nil //nolint:nilnil // documented above: neither a schema nor a mistake
 }
@@ -182,9 +182,7 @@ func (m *mapper) mapType(t types.Type, u *types.Map) (*schema, error) {
 	switch key := types.Unalias(u.Key()); {
 	case hasMethod(key, "UnmarshalText"):
 	case isString(key):
-		if named, ok := key.(*types.Named); ok {
-			s.names = m.constants(named)
-		}
+		s.names = m.constants(key)
 	default:
 		return nil, no("%s has keys that are no strings: take map[string]%s", m.name(t), m.name(u.Elem()))
 	}
@@ -195,11 +193,12 @@ func (m *mapper) mapType(t types.Type, u *types.Map) (*schema, error) {
 
 // constants are the values of the constants of type t that its package declares,
 // in the order of the source, and none of another package's unexported ones.
-func (m *mapper) constants(t *types.Named) []string {
-	pkg := t.Obj().Pkg()
-	if pkg == nil {
+func (m *mapper) constants(t types.Type) []string {
+	named, ok := t.(*types.Named)
+	if !ok || named.Obj().Pkg() == nil {
 		return nil
 	}
+	pkg := named.Obj().Pkg()
 	var found []*types.Const
 	for _, name := range pkg.Scope().Names() {
 		c, ok := pkg.Scope().Lookup(name).(*types.Const)
