@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/machine"
 )
 
 // FormatVersion is the version of the record format that this package writes.
@@ -116,23 +117,31 @@ func CheckBodies(run string, bodies []Body) error {
 // MaxKey is the largest length of an inbox key in bytes.
 const MaxKey = 512
 
-// CheckOffer says what is wrong with an offer. It is for stores.
+// CheckOffer says what is wrong with an offer: [ErrInvalid] for a key that is empty,
+// long or not UTF-8, for a message that is no user's, and for one that reads back as
+// another, with the cause that [machine.StorableMessage] gives. It is for stores.
 func CheckOffer(run, key string, m llm.Message) error {
-	bad := func(why string) error {
-		return &Error{Kind: KindInvalid, Op: "offer", Run: run, Err: errors.New(why)}
-	}
 	if err := CheckRun("offer", run); err != nil {
 		return err
 	}
+	var why error
 	switch {
 	case key == "":
-		return bad("the key is empty")
+		why = errors.New("the key is empty")
 	case len(key) > MaxKey:
-		return bad(fmt.Sprintf("the key is longer than %d bytes", MaxKey))
+		why = fmt.Errorf("the key is longer than %d bytes", MaxKey)
+	case !utf8.ValidString(key):
+		why = fmt.Errorf("the key %q is not UTF-8", key)
 	case m.Role != llm.RoleUser:
-		return bad(fmt.Sprintf("the message is of role %q, only a user's can be offered", m.Role))
+		why = fmt.Errorf("the message is of role %q, only a user's can be offered", m.Role)
+	default:
+		err := machine.StorableMessage(m)
+		if err == nil {
+			return nil
+		}
+		why = fmt.Errorf("the message: %w", err)
 	}
-	return nil
+	return &Error{Kind: KindInvalid, Op: "offer", Run: run, Err: why}
 }
 
 // CheckTaken says which of the keys was taken before, or stands twice. It is for

@@ -3,6 +3,7 @@
 package journaltest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -282,5 +283,13 @@ func testInboxRefusals(t *testing.T, s Store) {
 	wantErr(t, "no key", j.Offer(t.Context(), "r", "", llm.UserText("x")), journal.ErrInvalid)
 	wantErr(t, "a long key", j.Offer(t.Context(), "r", strings.Repeat("k", 1000), llm.UserText("x")), journal.ErrInvalid)
 	wantErr(t, "a reply", j.Offer(t.Context(), "r", "k", llm.AssistantText("x")), journal.ErrInvalid)
+	wantErr(t, "a key that is not UTF-8", j.Offer(t.Context(), "r", "k\xff", llm.UserText("x")), journal.ErrInvalid)
+	noText := j.Offer(t.Context(), "r", "k", llm.UserText("x\xff"))
+	wantErr(t, "text that is not UTF-8", noText, journal.ErrInvalid)
+	wantErr(t, "text that is not UTF-8", noText, machine.ErrNotUTF8)
+	hint := llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.System{Kind: "hint", Data: json.RawMessage("{")}}}
+	noJSON := j.Offer(t.Context(), "r", "k", hint)
+	wantErr(t, "data that are not JSON", noJSON, journal.ErrInvalid)
+	wantErr(t, "data that are not JSON", noJSON, machine.ErrNotJSON)
 	wantInbox(t, l, "")
 }
