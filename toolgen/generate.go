@@ -189,15 +189,21 @@ func (f File) stage() (staged, error) {
 	return s, err
 }
 
-func (s staged) land() error {
+func (s staged) land() error { return s.landOn(runtime.GOOS, os.Rename, os.Remove) }
+
+func (s staged) landOn(goos string, rename func(from, to string) error, remove func(name string) error) error {
 	if s.temp == "" {
-		return os.Remove(s.place)
+		return patiently(goos, func() error { return remove(s.place) })
 	}
-	err := os.Rename(s.temp, s.place)
-	if runtime.GOOS == "windows" && errors.Is(err, fs.ErrPermission) { // there a read-only file is not replaced
-		err = errors.Join(os.Chmod(s.place, 0o644), os.Rename(s.temp, s.place))
+	step := func() error { return rename(s.temp, s.place) }
+	err := step()
+	if err == nil || goos != windows {
+		return err
 	}
-	return err
+	if errors.Is(err, fs.ErrPermission) { // there a read-only file is not replaced
+		_ = os.Chmod(s.place, 0o644)
+	}
+	return patiently(goos, step)
 }
 
 // drop removes what did not land.
