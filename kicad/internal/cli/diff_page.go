@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fiducial-dev/fiducial/kicad/picture"
@@ -45,12 +46,31 @@ func (a *app) writePage(p place, name string, sides [2]revision, d *picture.Diff
 	}
 	err = errors.Join(d.WriteHTML(f, title), f.Chmod(0o644), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), file)
+		err = patiently(runtime.GOOS, func() error { return os.Rename(f.Name(), file) })
 	}
 	if err != nil {
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return file, nil
+}
+
+// pagePatience is how long a page that another program has open is waited for.
+const pagePatience = 3 * time.Second
+
+// patiently does a step on a file. On Windows it is done again for a while when a browser, an editor or a virus scanner has
+// the file open; the numbers are those of ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION,
+// https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-. Package task/workspace does the same.
+func patiently(goos string, step func() error) error {
+	var waited time.Duration
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		err := step()
+		code, _ := errors.AsType[syscall.Errno](err)
+		if err == nil || goos != "windows" || code != 5 && code != 32 && code != 33 || waited >= pagePatience {
+			return err
+		}
+		time.Sleep(pause)
+		waited += pause
+	}
 }
 
 // converter finds what makes a PNG of an SVG, when one is asked for.
