@@ -51,6 +51,65 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	}
 }
 
+// TestAlmostFullDisk: where the last pages of a disk take the database and not what
+// stands beside it, SQLite speaks of an I/O error (4874, its shared memory did not
+// grow) or of a file that it cannot open, and means the same.
+func TestAlmostFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("fiducial", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skip("file systems cannot be mounted here:", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "journal.db")
+	j := open(t, path, sqlite.Options{})
+	lease(t, j, "r")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(dir, "filler")
+	refused := 0
+	for pages := range 12 {
+		if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal("the filler fits:", err)
+		}
+		info, err := os.Stat(filler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(filler, info.Size()-int64(pages*os.Getpagesize())); err != nil {
+			t.Fatal(err)
+		}
+		for _, opts := range []sqlite.Options{{}, {ReadOnly: true}} {
+			j, err := sqlite.Open(t.Context(), path, opts)
+			if err == nil {
+				err = j.Close()
+			} else {
+				refused++
+			}
+			if err != nil && (!errors.Is(err, journal.ErrFull) || !strings.Contains(err.Error(), dir)) {
+				t.Errorf("with %d pages left, %+v: %v, want ErrFull and the place", pages, opts, err)
+			}
+		}
+		if names, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(names) > 0 {
+			t.Errorf("left behind: %v, %v", names, err)
+		}
+	}
+	if refused == 0 {
+		t.Error("a database was opened without any room beside it")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	j = open(t, path, sqlite.Options{})
+	if n := length(t, j, "r"); n != 1 {
+		t.Errorf("%d records, want 1", n)
+	}
+}
+
 // TestFullDisk: what does not fit is told as that, and what is there goes on once
 // there is room.
 func TestFullDisk(t *testing.T) {
@@ -83,7 +142,7 @@ func TestFullDisk(t *testing.T) {
 	for i := 0; err == nil; i++ {
 		err = l.Append(t.Context(), journal.Mark{}, note(i))
 	}
-	if !errors.Is(err, journal.ErrFull) && !errors.Is(err, journal.ErrStorage) {
+	if !errors.Is(err, journal.ErrFull) {
 		t.Errorf("append on a full disk: %v, want ErrFull", err)
 	}
 	before := l.Head()

@@ -141,13 +141,14 @@ func (w *writer) rollback(ctx context.Context) error {
 }
 
 // settle turns a failed commit into what became of the job, by looking. What can be
-// read was synced before it could be read, except when the sync itself failed.
+// read was synced before it could be read, and what cannot be read is undone, but for
+// the failures of mayStand.
 func (w *writer) settle(ctx context.Context, j *job, err error) error {
 	c, ok := errors.AsType[*commitError](err)
 	switch {
 	case ok && isFull(err): // the transaction did not fit into the log, and is undone
 		return c.err
-	case !ok || j.stored == nil || isSyncFailure(err):
+	case !ok || j.stored == nil || mayStand(err):
 		return err
 	}
 	there, look := j.stored(ctx, w)

@@ -4,11 +4,20 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
+	codes "modernc.org/sqlite/lib"
+
 	"github.com/fiducial-dev/fiducial/journal"
 )
+
+// failed is an error of SQLite of that code.
+type failed int
+
+func (f failed) Error() string { return fmt.Sprint("failed with code ", int(f)) }
+func (f failed) Code() int     { return int(f) }
 
 // TestCommitOfUnknownOutcome: a commit that answered with an error is settled by
 // looking for its last record, with its epoch and its sum.
@@ -45,6 +54,12 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 		got := j.write.settle(t.Context(), &job{stored: storedAt("r", c.epoch, c.seq, c.crc)}, lost)
 		if !errors.Is(got, c.want) || (c.want == nil) != (got == nil) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	for _, code := range []failed{codes.SQLITE_IOERR_FSYNC, codes.SQLITE_IOERR_SHMSIZE} { // the log may hold it
+		err := j.write.settle(t.Context(), &job{stored: storedAt("r", 1, 3, crc)}, &commitError{code})
+		if err = j.changed("append", "r", err); !errors.Is(err, journal.ErrUncertain) {
+			t.Errorf("a commit that ended with %v, and no record: %v, want ErrUncertain", code, err)
 		}
 	}
 	if got := j.changed("append", "r", j.write.settle(t.Context(), &job{}, lost)); !errors.Is(got, journal.ErrUncertain) {
