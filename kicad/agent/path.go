@@ -102,13 +102,22 @@ func writable(name string) error {
 
 // resolve follows the links in a path that [clean] passed: a link inside the
 // repository may lead to what clean keeps tools from. What does not exist yet is
-// resolved as far as it does.
+// resolved as far as it does. A .. in a link leads up from where the link before it leads
+// to, as the system has it.
 func (b *Bench) resolve(name string) (string, error) {
-	at := "."
+	at := "." // holds no link
 	rest := strings.Split(name, "/")
 	for hops := 0; len(rest) > 0; {
-		next := path.Join(at, rest[0])
+		part := rest[0]
 		rest = rest[1:]
+		next := path.Join(at, part)
+		if part == ".." {
+			if at == "." {
+				return "", &PathError{Path: name, Reason: "it leads out of the repository by a link"}
+			}
+			at = path.Dir(at)
+			continue
+		}
 		info, err := b.root.Lstat(filepath.FromSlash(next))
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			at = next // what is missing, or may not be seen, shows when it is used
@@ -121,11 +130,11 @@ func (b *Bench) resolve(name string) (string, error) {
 		if err != nil {
 			return "", pathError(name, err)
 		}
-		to := path.Join(at, filepath.ToSlash(target))
-		if filepath.IsAbs(target) || !fs.ValidPath(to) {
+		slashed := filepath.ToSlash(target)
+		if path.IsAbs(slashed) || filepath.VolumeName(target) != "" { // Windows has \x and C:x, which IsAbs does not count
 			return "", &PathError{Path: name, Reason: "it leads out of the repository by the link " + next}
 		}
-		at, rest = ".", append(strings.Split(to, "/"), rest...)
+		rest = append(strings.Split(slashed, "/"), rest...)
 	}
 	return clean(at)
 }

@@ -3,6 +3,8 @@
 package agent
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 )
@@ -46,6 +48,36 @@ func TestWritable(t *testing.T) {
 	for _, name := range []string{"docs/BOM.md", "hw/a b (1).kicad_sch", "console.md", "common.md", "com10.md", "Gr\u00f6\u00dfe/\u6f22\u5b57.md", "docs/a.b.md", "null.md", "x/CHANGELOG"} {
 		if err := writable(name); err != nil {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// B-85: links are followed as the system follows them: a .. leads up from where the link before it leads to, not from
+// where it stands.
+func TestResolve_Links(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, divider())
+	b.put("real/deep/r.md", "r")
+	b.put("config", "not git's")
+	for name, to := range map[string]string{
+		"hooks": ".git/hooks", "sly.md": "hooks/../config", "real/up.md": "deep/../../config", "deep": "real/deep", "round.md": "./deep/.././deep//r.md",
+		"out.md": "deep/../../../x.md", "none.md": "absent/../config",
+	} {
+		if err := os.Symlink(to, b.path(name)); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	for name, want := range map[string]string{
+		"real/up.md": "config", "round.md": "real/deep/r.md", "deep/r.md": "real/deep/r.md", "none.md": "config", "deep/new.md": "real/deep/new.md",
+	} {
+		if got, err := b.resolve(name); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{"sly.md": `the folder ".git" is not for tools`, "out.md": "leads out of the repository"} {
+		data, err := b.read(name)
+		if e, ok := errors.AsType[*PathError](err); !ok || !strings.Contains(e.Reason, want) {
+			t.Errorf("%s: %q, %v, want %q", name, data, err, want)
 		}
 	}
 }
