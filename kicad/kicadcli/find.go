@@ -96,19 +96,33 @@ func numbers(folder string) []int {
 	return list
 }
 
-// templatesOf is the folder of the stock library tables that belong to a kicad-cli: share/kicad/template beside its
-// folder, or within the application on macOS.
+// templatesOf is the folder of the stock library tables that belong to a kicad-cli.
 func templatesOf(cli string) (string, error) {
+	share, err := shareOf(cli)
+	return filepath.Join(share, "template"), err
+}
+
+// shareOf is the folder of shared files that belongs to a kicad-cli: share/kicad beside its folder, on Windows too
+// (C:\Program Files\KiCad\9.0\share\kicad), or SharedSupport within the application on macOS
+// (/Applications/KiCad/KiCad.app/Contents/SharedSupport). That is where KiCad 9 itself looks: GetStockEDALibraryPath,
+// https://gitlab.com/kicad/code/kicad/-/blob/9.0/common/paths.cpp. Whether there is such a folder is not looked at, but
+// for that of macOS.
+func shareOf(cli string) (string, error) {
 	binary, err := filepath.EvalSymlinks(cli)
 	if err != nil {
 		return "", err
 	}
 	base := filepath.Dir(filepath.Dir(binary))
-	bundle := filepath.Join(base, "SharedSupport", "template")
+	bundle := filepath.Join(base, "SharedSupport")
 	if st, err := os.Stat(bundle); err == nil && st.IsDir() {
 		return bundle, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return filepath.Join(base, "share", "kicad", "template"), nil
+	return filepath.Join(base, "share", "kicad"), nil
 }
+
+// Share is KiCad's folder of shared files that belongs to this kicad-cli, with the stock libraries in symbols and
+// footprints and their tables in template; /usr/share/kicad on Debian. The folder need not be there: on Debian the
+// libraries are packages of their own.
+func (r *Runner) Share() (string, error) { return shareOf(r.path) }

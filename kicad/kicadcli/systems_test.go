@@ -50,7 +50,8 @@ func TestInstalled(t *testing.T) {
 	}
 }
 
-// The stock tables stand elsewhere in an application of macOS.
+// The stock libraries and their tables stand elsewhere in an application of macOS, also when PATH has a link to its
+// kicad-cli.
 func TestTemplatesOf(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -60,11 +61,21 @@ func TestTemplatesOf(t *testing.T) {
 		"KiCad.app/Contents/MacOS/kicad-cli": "x", "KiCad.app/Contents/SharedSupport/template/sym-lib-table": "x", "9.0/bin/kicad-cli.exe": "x",
 	})
 	for cli, want := range map[string]string{
-		"KiCad.app/Contents/MacOS/kicad-cli": "KiCad.app/Contents/SharedSupport/template",
-		"9.0/bin/kicad-cli.exe":              "9.0/share/kicad/template",
+		"KiCad.app/Contents/MacOS/kicad-cli": "KiCad.app/Contents/SharedSupport",
+		"9.0/bin/kicad-cli.exe":              "9.0/share/kicad",
+		"linked":                             "KiCad.app/Contents/SharedSupport",
 	} {
-		got, err := templatesOf(filepath.Join(top, filepath.FromSlash(cli)))
-		if err != nil || got != filepath.Join(top, filepath.FromSlash(want)) {
+		cli = filepath.Join(top, filepath.FromSlash(cli))
+		if _, err := os.Lstat(cli); err != nil {
+			if err := os.Symlink(filepath.Join(top, "KiCad.app", "Contents", "MacOS", "kicad-cli"), cli); err != nil {
+				continue // no symbolic links here
+			}
+		}
+		want = filepath.Join(top, filepath.FromSlash(want))
+		if got, err := (&Runner{path: cli}).Share(); err != nil || got != want {
+			t.Errorf("%s: %s, %v", cli, got, err)
+		}
+		if got, err := templatesOf(cli); err != nil || got != filepath.Join(want, "template") {
 			t.Errorf("%s: %s, %v", cli, got, err)
 		}
 	}
