@@ -462,7 +462,7 @@ func TestLogRemoved(t *testing.T) {
 			t.Skip("this system keeps open files:", err)
 		}
 		err = l.Append(t.Context(), Mark{}, numbered(1))
-		if !errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "removed or replaced") {
+		if !errors.Is(err, ErrFenced) || !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "removed, replaced") {
 			t.Errorf("%s: append: %v, want ErrFenced that says so", what, err)
 		}
 		select {

@@ -25,6 +25,12 @@ var (
 	ErrClosed    = errors.New("the journal is closed")
 )
 
+// ErrReplaced is the cause of an [ErrFenced] that no other lease has brought about: a
+// person, or another program, took away or changed what the lease wrote to. Nothing
+// more can be stored in it; the run goes on from what is there when it is acquired
+// anew.
+var ErrReplaced = errors.New("it was removed, replaced or changed under its writer")
+
 // Kind is the class of an [Error].
 type Kind uint8
 

@@ -236,15 +236,15 @@ func (l *folderLease) check() error {
 	var why string
 	switch {
 	case err != nil || !os.SameFile(info, named):
-		why = "the log was removed or replaced"
+		why = l.run + logSuffix + " is not the log that was opened"
 	case !l.lock.Valid():
-		why = "the lock file was removed or replaced"
+		why = "the lock file is not the one that was locked"
 	case info.Size() != l.tail:
-		why = fmt.Sprintf("the log has %d bytes where this lease left %d", info.Size(), l.tail)
+		why = fmt.Sprintf(l.run+logSuffix+" has %d bytes where this lease left %d", info.Size(), l.tail)
 	default:
 		return nil
 	}
-	return &Error{Kind: KindFenced, Op: "append", Run: l.run, Err: errors.Join(errors.New(why), l.finish())}
+	return &Error{Kind: KindFenced, Op: "append", Run: l.run, Err: errors.Join(fmt.Errorf("%s: %w", why, ErrReplaced), l.finish())}
 }
 
 // write appends the text and makes it durable. What is written in part is taken

@@ -136,7 +136,11 @@ func testFenced(t *testing.T, s Store) {
 	if l2.Epoch() <= l1.Epoch() {
 		t.Errorf("epoch %d follows epoch %d", l2.Epoch(), l1.Epoch())
 	}
-	wantErr(t, "Append of a superseded lease", l1.Append(t.Context(), journal.Mark{}, note(9)), journal.ErrFenced)
+	superseded := l1.Append(t.Context(), journal.Mark{}, note(9))
+	wantErr(t, "Append of a superseded lease", superseded, journal.ErrFenced)
+	if errors.Is(superseded, journal.ErrReplaced) {
+		t.Errorf("Append of a superseded lease: %v, and nobody has touched the log", superseded)
+	}
 	_, err := l1.Inbox(t.Context())
 	wantErr(t, "Inbox of a superseded lease", err, journal.ErrFenced)
 	add(t, l2, note(2))

@@ -275,8 +275,8 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLost(t, l, ttl)
-	if err := l.Append(t.Context(), journal.Mark{}, note(1)); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("append: %v, want ErrFenced", err)
+	if err := l.Append(t.Context(), journal.Mark{}, note(1)); !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "another lease has the run") {
+		t.Errorf("append: %v, want ErrFenced that says so", err)
 	}
 	l = held(t, j, "r2")
 	if err := conn.Close(t.Context()); err != nil {
@@ -286,8 +286,8 @@ func TestLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLost(t, l, 2*ttl)
-	if err := l.Append(t.Context(), journal.Mark{}, note(1)); !errors.Is(err, journal.ErrFenced) {
-		t.Errorf("append: %v, want ErrFenced", err)
+	if err := l.Append(t.Context(), journal.Mark{}, note(1)); !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "was not reached for 400ms") {
+		t.Errorf("append: %v, want ErrFenced that says so", err)
 	}
 	if _, err := j.Stat(t.Context(), "r2"); !errors.Is(err, journal.ErrStorage) {
 		t.Errorf("Stat without a server: %v, want ErrStorage", err)
@@ -297,6 +297,35 @@ func TestLost(t *testing.T) {
 	}
 	if _, err := postgres.Open(t.Context(), s.URL, opts); !errors.Is(err, journal.ErrStorage) {
 		t.Errorf("Open without a server: %v, want ErrStorage", err)
+	}
+}
+
+// A run that was deleted under its holder is not told as one that another lease has.
+func TestDeletedUnderItsHolder(t *testing.T) {
+	url := server(t)
+	schema := schemaOf(t.TempDir())
+	j := openAt(t, url, postgres.Options{Schema: schema})
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	for run, use := range map[string]func(journal.Lease) error{
+		"append": func(l journal.Lease) error { return l.Append(t.Context(), journal.Mark{}, note(1)) },
+		"inbox": func(l journal.Lease) error {
+			_, err := l.Inbox(t.Context())
+			return err
+		},
+	} {
+		l := held(t, j, run)
+		if _, err := conn.Exec(t.Context(), `DELETE FROM `+schema+`.run WHERE run_id=$1`, run); err != nil {
+			t.Fatal(err)
+		}
+		err := use(l)
+		if !errors.Is(err, journal.ErrFenced) || !errors.Is(err, journal.ErrReplaced) || strings.Contains(err.Error(), "another lease") {
+			t.Errorf("%s: %v, want ErrFenced by ErrReplaced", run, err)
+		}
+		wantLost(t, l, 0)
 	}
 }
 

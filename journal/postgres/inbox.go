@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,14 +53,18 @@ func (l *lease) Inbox(ctx context.Context) ([]journal.Item, error) {
 		return nil, context.Cause(ctx)
 	}
 	if l.ended() {
-		return nil, l.fenced("inbox", nil)
+		return nil, l.fenced("inbox", l.why)
 	}
 	found, err := rows(ctx, l.journal, scanOffer, l.journal.sql.inbox, l.run)
 	if err != nil {
 		return nil, readError(ctx, "inbox", l.run, err)
 	}
-	if len(found) == 0 || found[0].epoch != l.epoch {
-		l.end()
+	switch {
+	case len(found) == 0:
+		l.end(journal.ErrReplaced)
+		return nil, l.fenced("inbox", fmt.Errorf("%w: %w", journal.ErrReplaced, journal.ErrNotFound))
+	case found[0].epoch != l.epoch:
+		l.end(errNotOurs)
 		return nil, l.fenced("inbox", errSuperseded)
 	}
 	var items []journal.Item

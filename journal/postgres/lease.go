@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,6 +26,7 @@ type lease struct {
 	turn sync.Mutex    // of appends
 	lost chan struct{} // closed when the lease has ended
 	once sync.Once
+	why  error         // it has ended, when the lease has not ended by itself; to be read when lost is closed
 	idle chan struct{} // closed when nothing renews the lease any more
 	stop func()        // gives up a renewal that is under way
 	free func() error  // tells the server that the lease has ended
@@ -111,13 +113,13 @@ func (l *lease) keep(ctx context.Context) {
 		cancel()
 		switch {
 		case err == nil && tag.RowsAffected() == 0:
-			l.end()
+			l.end(errNotOurs)
 			return
 		case err == nil:
 			l.renewed(asked)
 			wait = ttl / 4
 		case time.Since(*l.heard.Load()) >= ttl:
-			l.end()
+			l.end(fmt.Errorf("the server was not reached for %v: %w", ttl, cmp.Or(err, context.DeadlineExceeded)))
 			return
 		default:
 			wait = ttl / 16
@@ -130,8 +132,10 @@ func (l *lease) Epoch() uint64         { return uint64(l.epoch) }
 func (l *lease) Head() uint64          { return uint64(l.head.Load()) }
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-func (l *lease) end() {
+// end ends the lease here. Why is told to whoever uses it afterwards, nil for nothing.
+func (l *lease) end(why error) {
 	l.once.Do(func() {
+		l.why = why
 		close(l.lost)
 		l.stop()
 	})
@@ -164,7 +168,7 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	if l.ended() {
-		return l.fenced("append", nil)
+		return l.fenced("append", l.why)
 	}
 	a, err := l.encode(state, bodies)
 	if err != nil {
@@ -172,7 +176,7 @@ func (l *lease) Append(ctx context.Context, state journal.Mark, bodies ...journa
 	}
 	if err := l.store(context.WithoutCancel(ctx), a); err != nil {
 		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) || errors.Is(err, journal.ErrNotFound) {
-			l.end()
+			l.end(nil)
 		}
 		return err
 	}
@@ -224,7 +228,7 @@ func (l *lease) store(ctx context.Context, a addition) error {
 	sent := false
 	err := l.journal.try(ctx, func(ctx context.Context) error {
 		if l.ended() {
-			return l.fenced("append", nil)
+			return l.fenced("append", l.why)
 		}
 		asked := time.Now()
 		tag, err := l.journal.pool.Exec(ctx, l.journal.sql.append, a.args...)
@@ -240,13 +244,18 @@ func (l *lease) store(ctx context.Context, a addition) error {
 		}
 		return l.settle(ctx, a)
 	})
-	if sent && errors.Is(err, journal.ErrFenced) && !errors.Is(err, errSuperseded) { // it ended between two attempts
+	if sent && errors.Is(err, journal.ErrFenced) && !errors.Is(err, errSuperseded) && !errors.Is(err, journal.ErrReplaced) { // it ended between two attempts
 		err = &journal.Error{Kind: journal.KindUncertain, Op: "append", Run: l.run, Err: err}
 	}
 	return written("append", l.run, err)
 }
 
-var errSuperseded = errors.New("another lease has the run")
+// The reasons why a lease is not this one's run's any more. Only the first says that
+// nothing of an append was stored.
+var (
+	errSuperseded = errors.New("another lease has the run")
+	errNotOurs    = errors.New("the server renews it no more: another lease has the run, or the run was deleted")
+)
 
 // settle finds out why an addition was refused: it stands there already, or the run
 // is somebody else's.
@@ -256,7 +265,7 @@ func (l *lease) settle(ctx context.Context, a addition) error {
 	err := l.journal.pool.QueryRow(ctx, l.journal.sql.at, l.run, a.last).Scan(&epoch, &head, &at, &crc)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run, Err: errors.Join(errSuperseded, journal.ErrNotFound)}
+		return &journal.Error{Kind: journal.KindFenced, Op: "append", Run: l.run, Err: fmt.Errorf("%w: %w", journal.ErrReplaced, journal.ErrNotFound)}
 	case err != nil:
 		return err
 	case at != nil && *at == l.epoch && *crc == a.crc:
@@ -281,7 +290,7 @@ func (l *lease) Release(context.Context) error {
 // giveUp ends the lease here and at the server.
 func (l *lease) giveUp() error {
 	lost := l.ended()
-	l.end()
+	l.end(nil)
 	<-l.idle
 	if lost {
 		return nil

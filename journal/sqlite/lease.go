@@ -119,7 +119,7 @@ func (l *lease) gone() error {
 		return err
 	}
 	if !l.lock.Valid() {
-		return errors.New("the lock file was removed or replaced")
+		return fmt.Errorf("the lock file is not the one that was locked: %w", journal.ErrReplaced)
 	}
 	return nil
 }

@@ -294,7 +294,7 @@ func TestDatabaseRemoved(t *testing.T) {
 			}
 		}
 		err := l.Append(t.Context(), journal.Mark{}, note(2))
-		if !errors.Is(err, journal.ErrFenced) || !strings.Contains(err.Error(), "removed or replaced") {
+		if !errors.Is(err, journal.ErrFenced) || !errors.Is(err, journal.ErrReplaced) {
 			t.Errorf("%q removed: append: %v, want ErrFenced that says so", files, err)
 		}
 		select {
@@ -306,7 +306,7 @@ func TestDatabaseRemoved(t *testing.T) {
 			continue
 		}
 		err = j.Create(t.Context(), "other", journal.Header{})
-		if !errors.Is(err, journal.ErrStorage) || !strings.Contains(err.Error(), "removed or replaced") {
+		if !errors.Is(err, journal.ErrStorage) || !errors.Is(err, journal.ErrReplaced) {
 			t.Errorf("%q removed: create: %v, want ErrStorage that says so", files, err)
 		}
 	}

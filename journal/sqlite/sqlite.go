@@ -169,7 +169,7 @@ func (j *Journal) stands() error {
 		return nil
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s was removed or replaced while it was open: open the journal again", j.path)
+		err = fmt.Errorf("%s is not the database that was opened, %w: open the journal again", j.path, journal.ErrReplaced)
 	}
 	return err
 }
