@@ -477,7 +477,10 @@ func TestE106_UnknownTool(t *testing.T) {
 
 // The fast way of checking input agrees with the schema on whatever it is given.
 func FuzzInput(f *testing.F) {
-	for _, s := range []string{`{"path":"a"}`, `{"path":"a","depth":1}`, `{"path":"a","x":1}`, `{"Path":"a"}`, `{"path":null}`, `{"a\u0062":1}`, `{"path":"\ud800"}`, `{"path":"a","depth":1e2}`} {
+	for _, s := range []string{
+		`{"path":"a"}`, `{"path":"a","depth":1}`, `{"path":"a","x":1}`, `{"Path":"a"}`, `{"path":null}`, `{"a\u0062":1}`, `{"path":"\ud800"}`, `{"path":"a","depth":1e2}`,
+		`{"path":"a","number":"1"}`, `{"path":"a","bytes":[1]}`, `{"path":"a","maybe":null,"number":1.50,"bytes":"aGk="}`,
+	} {
 		f.Add(s)
 	}
 	type plain struct {
@@ -485,6 +488,10 @@ func FuzzInput(f *testing.F) {
 		Depth int     `json:"depth,omitempty"`
 		Rate  float64 `json:"rate,omitempty"`
 		On    bool    `json:"on,omitempty"`
+		// What encoding/json reads from more than the schema says.
+		Number json.Number  `json:"number,omitempty"`
+		Bytes  []byte       `json:"bytes,omitempty"`
+		Maybe  *json.Number `json:"maybe"`
 	}
 	x := tool.Must(tool.New("x", "", func(_ context.Context, v plain) (plain, error) { return v, nil }))
 	s, err := tool.NewServer(x)
