@@ -46,7 +46,8 @@ const (
 	PathForeignEdit Path = "foreign-edit"
 
 	// PathEnvironment: a program that the run rests on does not work, so that
-	// nothing that was checked, or refused, says anything about the request.
+	// nothing that was checked, or refused, says anything about the request; or its
+	// journal does not, such as when the disk is full. The detail says which.
 	PathEnvironment Path = "environment-failed"
 )
 

@@ -339,11 +339,26 @@ func pathOf(ctx context.Context, err error, other Path) Path {
 		return PathCancelled
 	case errors.Is(err, fiducial.ErrGeneration), errors.Is(err, fiducial.ErrContextWindow):
 		return PathProvider
+	case journalFails(err):
+		return PathEnvironment
 	case errors.Is(err, fiducial.ErrJournal), errors.Is(err, fiducial.ErrFenced), errors.Is(err, fiducial.ErrState),
 		errors.Is(err, fiducial.ErrInterceptor), errors.Is(err, fiducial.ErrConfig), errors.Is(err, fiducial.ErrPrefix):
 		return PathInternal
 	}
 	return other
+}
+
+// journalFails reports whether the journal does not work where it is, whatever it was
+// given.
+func journalFails(err error) bool {
+	for _, target := range []error{
+		journal.ErrFull, journal.ErrStorage, journal.ErrUncertain, journal.ErrReadOnly, journal.ErrDamaged, journal.ErrReplaced,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *runner) fail(path Path, err error) {
