@@ -193,6 +193,9 @@ func (i *inferrer) structType(t reflect.Type) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(fields) == 0 && t.NumField() > 0 {
+		return nil, no("%s has fields, and encoding/json sees none of them: export them, or take another type", t)
+	}
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	if len(fields) > 0 {
 		s.Properties = map[string]*jsonschema.Schema{}

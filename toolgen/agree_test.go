@@ -80,6 +80,8 @@ var typeCases = []struct{ name, decl, typ, why string }{
 	{"unexported pointer lent", "type low struct{ N int }", "struct{ *low }", "encoding/json cannot set the embedded *low, which is not exported"},
 	{"rules in a tag", "", "struct{ A int `jsonschema:\"minimum=3,required\"` }", "the jsonschema tag \"minimum=3,required\" is no description"},
 	{"empty tag", "", "struct{ A int `jsonschema:\"\"` }", "the jsonschema tag \"\" is no description"},
+	{"nothing to see", "type shut struct{ a, b int }", "shut", "shut has fields, and encoding/json sees none of them: export them, or take another type"},
+	{"nothing to see within", "", "[]*url.URL", "url.Userinfo has fields, and encoding/json sees none of them"},
 	{"too deep", "type four[T any] struct{ V [][][][]T }", "four[four[four[four[four[four[four[int]]]]]]]", "the type is too big for a schema"},
 }
 
@@ -93,6 +95,7 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"reflect"
 	"time"
@@ -106,6 +109,7 @@ var (
 	_ netip.Addr
 	_ time.Time
 	_ slog.Level
+	_ url.URL
 	_ fmt.Stringer
 	_ = os.Exit
 	_ = reflect.DeepEqual

@@ -44,6 +44,9 @@ func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
 	if err != nil {
 		return nil, within(err, "in", m.name(t))
 	}
+	if len(fields) == 0 && u.NumFields() > 0 {
+		return nil, no("%s has fields, and encoding/json sees none of them: export them, or take another type", m.name(t))
+	}
 	s := &schema{kind: "object", closed: true}
 	for _, f := range fields {
 		where := "field " + f.v.Name() + " of"

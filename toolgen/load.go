@@ -11,6 +11,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ type unit struct {
 	pkg       *types.Package
 	info      *types.Info
 	errors    []types.Error
+	broken    []Diagnostic             // the first syntax error of each imported package that has one
 	docs      map[token.Pos]*ast.Field // the fields of all structs, by the position of their names
 	generated []string                 // files of earlier runs
 	tests     []string                 // test files, which are only searched for stray directives
@@ -68,7 +70,7 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 			reportUnreadable(p, r)
 			continue
 		}
-		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs}
+		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs, broken: brokenImports(p, dir)}
 		if p.Module != nil {
 			u.owner = p.Module.Path
 			u.foreign = !p.Module.Main
@@ -175,6 +177,19 @@ func reportBroken(p *packages.Package, dir string, r *reporter) bool {
 		}
 	}
 	return broken
+}
+
+// brokenImports are the packages that p imports and that cannot be parsed, by their first
+// errors, in the order of the import paths.
+func brokenImports(p *packages.Package, dir string) []Diagnostic {
+	var list []Diagnostic
+	for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
+		errs := p.Imports[path].Errors
+		if i := slices.IndexFunc(errs, func(e packages.Error) bool { return e.Kind == packages.ParseError }); i >= 0 {
+			list = append(list, Diagnostic{Pos: position(errs[i].Pos, dir), Message: firstLine(errs[i].Msg)})
+		}
+	}
+	return list
 }
 
 // reportUnreadable reports what is wrong with the directives of a broken package

@@ -210,14 +210,20 @@ func receiverInSource(decl *ast.FuncDecl) string {
 }
 
 // reportTypeErrors reports the compiler's errors in imports and in what is
-// marked. Others may come from code that is not generated yet.
+// marked, and what keeps imported packages from being read, which may be why. Others
+// may come from code that is not generated yet.
 func reportTypeErrors(u *unit, m marks, r *reporter) {
+	reported := false
 	for _, e := range u.errors {
 		switch {
 		case e.Soft:
 		case strings.HasPrefix(e.Msg, "could not import "), m.covers(e.Pos):
 			r.at(e.Pos, "%s", firstLine(e.Msg))
+			reported = true
 		}
+	}
+	if reported {
+		r.found = append(r.found, u.broken...)
 	}
 }
 

@@ -85,3 +85,28 @@ func (Counter) Up(a Own, b other.Inner) {}
 		}
 	}
 }
+
+// TestBrokenElsewhere: what is unknown because an imported package cannot be parsed is
+// told with the reason; a package beside it is none of ours.
+func TestBrokenElsewhere(t *testing.T) {
+	dir := newModule(t, "example.com/broken")
+	dir.write(t, "other/other.go", []byte("package other\n\nfunc broken( {\n\ntype Inner struct{}\n"))
+	dir.write(t, "beside/beside.go", []byte("package beside\n\nfunc ( {\n"))
+	dir.write(t, "counter.go", []byte(counter))
+	config := toolgen.Config{Dir: string(dir), Env: alone()}
+	if files, err := toolgen.Generate(t.Context(), config); err != nil || len(files) != 1 {
+		t.Errorf("got %v, %v, want one file", files, err)
+	}
+	dir.write(t, "counter.go", []byte(strings.Replace(strings.Replace(counter, "n int", "n int, in other.Outer", 1),
+		"package counter\n", "package counter\n\nimport \"example.com/broken/other\"\n", 1)))
+	_, err := toolgen.Generate(t.Context(), config)
+	mistakes, ok := errors.AsType[*toolgen.Error](err)
+	if !ok || len(mistakes.Diagnostics) != 2 {
+		t.Fatalf("got %v, want two mistakes", err)
+	}
+	for i, want := range []string{"counter.go:13:", "other.go:3:"} {
+		if d := mistakes.Diagnostics[i]; !strings.Contains(filepath.Base(d.Pos.Filename)+strings.TrimPrefix(d.String(), d.Pos.Filename), want) {
+			t.Errorf("got %v, want it at %s", d, want)
+		}
+	}
+}
