@@ -176,7 +176,7 @@ func (s *simulation) tools(op machine.OperationID) machine.Input {
 		return machine.Started{Op: op, Calls: started[:1+s.r.IntN(len(started))]}
 	}
 	if len(open) == 0 {
-		return machine.Recovered{}
+		return machine.Recovered{Doubt: true}
 	}
 	return machine.Settled{Op: op, Ordinal: open[s.r.IntN(len(open))], Result: llm.Result{Status: llm.StatusSuccess, Summary: s.name()}}
 }
@@ -190,7 +190,7 @@ func (s *simulation) anything(op machine.OperationID) machine.Input {
 		machine.CancelAtBoundary{},
 		machine.Pause{Reason: s.name()},
 		machine.Resume{},
-		machine.Recovered{},
+		machine.Recovered{Doubt: true},
 		machine.SettleRest{Op: op, Cause: "x", Cancelled: s.r.IntN(2) == 0},
 		machine.Generated{Op: op + 1, Message: llm.AssistantText("late")},
 		machine.Settled{Op: op, Ordinal: s.r.IntN(3), Result: llm.Result{Status: llm.StatusSuccess, Summary: "odd"}},
@@ -226,7 +226,7 @@ func (s *simulation) crashBehindEach(ctx context.Context, run string) error {
 	}
 	live, read := s.st.Clone(), st.Clone()
 	for _, x := range []*machine.State{live, read} { // the live one knows what it had begun
-		if err := x.Apply(machine.Recovered{}); err != nil {
+		if err := x.Apply(machine.Recovered{Doubt: true}); err != nil {
 			return err
 		}
 	}
@@ -251,11 +251,11 @@ func takeOver(st *machine.State, deep bool) error {
 		return fmt.Errorf("what was read: %w", err)
 	}
 	before, calls := st.Len(), st.Batch()
-	if err := st.Apply(machine.Recovered{}); err != nil {
+	if err := st.Apply(machine.Recovered{Doubt: true}); err != nil {
 		return err
 	}
 	twice := st.Clone()
-	if err := twice.Apply(machine.Recovered{}); err != nil {
+	if err := twice.Apply(machine.Recovered{Doubt: true}); err != nil {
 		return err
 	}
 	p, _ := st.Pending()
@@ -290,6 +290,9 @@ func checkTaken(st *machine.State, before int, calls []machine.BatchCall) error 
 	}
 	for i, was := range calls {
 		is := now[i]
+		if again := was.Status == machine.CallStarted && was.Repeat || was.Doubt; is.Doubt != again {
+			return fmt.Errorf("call %d was %+v and is %+v", i, was, is)
+		}
 		switch was.Status {
 		case machine.CallSettled:
 			if is.Status != machine.CallSettled || is.Result.Body() != was.Result.Body() || is.Result.Status != was.Result.Status {

@@ -101,6 +101,7 @@ func everyBody() []journal.Body {
 		machine.Pause{Reason: "wait"},
 		machine.Resume{},
 		machine.Recovered{},
+		machine.Recovered{Doubt: true},
 		machine.Steer{Messages: []llm.Message{llm.UserText("left")}, Keys: []string{"k3"}},
 	}
 	bodies := []journal.Body{
