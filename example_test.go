@@ -5,6 +5,7 @@ package fiducial_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -85,11 +86,19 @@ type approval struct {
 	approved map[string]string // the arguments that a person has seen, by the key of the call
 }
 
+// pending is what waits for a person. It stands in the run's journal as a note.
+type pending struct{ Key, Args string }
+
 func (a approval) PreTool(_ context.Context, inv fiducial.Invocation, call *llm.Call) (fiducial.ToolAnswer, error) {
-	if args, seen := a.approved[inv.Key()]; call.Name == "erase" && (!seen || args != call.Args) {
-		return fiducial.Pause{Reason: "approve " + inv.Key() + " with " + call.Args + "?"}, nil
+	if args, seen := a.approved[inv.Key()]; call.Name != "erase" || seen && args == call.Args {
+		return fiducial.Continue{}, nil
 	}
-	return fiducial.Continue{}, nil
+	note, err := json.Marshal(pending{inv.Key(), call.Args})
+	if err != nil {
+		return nil, err
+	}
+	inv.Note("app.pending", note)
+	return fiducial.Pause{Reason: "erase " + call.Args + "?"}, nil
 }
 
 // A call waits for a person. The process may end meanwhile: the run is in the
@@ -117,16 +126,29 @@ func Example_approval() {
 	}
 
 	// Later, elsewhere:
-	l, err = engine(approval{approved: map[string]string{"run-1/2/0": `{"disk": "sda"}`}}).Lock()
+	a := approval{approved: map[string]string{}}
+	l, err = engine(a).Lock()
 	if err != nil {
 		fmt.Println(err)
 		return
+	}
+	if err := l.Open(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, n := range l.Notes() {
+		var p pending
+		if n.Kind == "app.pending" && json.Unmarshal(n.Data, &p) == nil {
+			fmt.Println("a person says yes to", p.Args)
+			a.approved[p.Key] = p.Args
+		}
 	}
 	out, err = l.Resume(ctx)
 	fmt.Println(out.Reason, out.Text(), err)
 	fmt.Println("the tool ran", runs, "time")
 	// Output:
-	// paused approve run-1/2/0 with {"disk": "sda"}? <nil>
+	// paused erase {"disk": "sda"}? <nil>
+	// a person says yes to {"disk": "sda"}
 	// finished It is empty now. <nil>
 	// the tool ran 1 time
 }

@@ -33,17 +33,17 @@ type Path string
 // The paths.
 const (
 	PathDone        Path = "done"
-	PathRefused     Path = "refused"
-	PathTurnBudget  Path = "turn-budget-exhausted"
-	PathRepairs     Path = "repair-cycles-exhausted"
-	PathStalled     Path = "stalled"
-	PathLoop        Path = "loop"
-	PathCommit      Path = "commit-failed"
-	PathProvider    Path = "provider-error"
-	PathCancelled   Path = "cancelled"
-	PathInternal    Path = "internal-error"
-	PathForeignHead Path = "foreign-commit"
-	PathForeignEdit Path = "foreign-edit"
+	PathRefused     Path = "refused"                 // by the model, through finish
+	PathTurnBudget  Path = "turn-budget-exhausted"   // and nobody granted more turns
+	PathRepairs     Path = "repair-cycles-exhausted" // too many checks failed
+	PathStalled     Path = "stalled"                 // the model called no tool again and again
+	PathLoop        Path = "loop"                    // the same calls had the same results again and again
+	PathCommit      Path = "commit-failed"           // such as by a hook
+	PathProvider    Path = "provider-error"          // the model gave no reply, or the conversation does not fit it
+	PathCancelled   Path = "cancelled"               // the caller's context ended, or the run was given up
+	PathInternal    Path = "internal-error"          // a mistake of the program's or the domain's
+	PathForeignHead Path = "foreign-commit"          // somebody else moved the branch meanwhile
+	PathForeignEdit Path = "foreign-edit"            // somebody else changed a file that the run had written
 
 	// PathEnvironment: a program that the run rests on does not work, so that
 	// nothing that was checked, or refused, says anything about the request; or its
@@ -82,7 +82,8 @@ type RulesConfig struct {
 	// the model has finished. May be nil.
 	Fault func() error
 
-	// Event takes what belongs into the transcript (B-62). It is called in order.
+	// Event takes what belongs into the transcript (B-62). It is called in order. May be
+	// nil.
 	Event func(kind string, data any)
 }
 

@@ -76,6 +76,7 @@ type Setup struct {
 	Prompt string      // the first user message
 	Tools  []tool.Tool // without finish, which is added
 
+	// These are as in [RulesConfig].
 	Locked     []string
 	UnlockHint string
 	Batching   string
@@ -98,15 +99,17 @@ type Config struct {
 	AllowDirty bool // the tree may have changes of the user's
 	DryRun     bool // show the changes and put the tree back (B-48)
 
+	// These are as in [RulesConfig].
 	MaxTurns, MaxRepairs int
 	Ask                  func(ctx context.Context, e Exhausted) (int, error)
-	RequestTimeout       time.Duration // for each attempt; 0 means 600 s (B-1)
 
-	Events    fiducial.EventSink // may be nil
-	Event     func(kind string, data any)
-	Mask      fiducial.Masker
-	Settings  llm.Settings
-	Committer workspace.Identity // used when git knows nobody
+	RequestTimeout time.Duration // for each attempt; 0 means 600 s (B-1)
+
+	Events    fiducial.EventSink          // the engine's events; may be nil
+	Event     func(kind string, data any) // what belongs into the transcript (B-62), in order; may be nil
+	Mask      fiducial.Masker             // takes secrets out of what is stored; nil leaves all in
+	Settings  llm.Settings                // of every request
+	Committer workspace.Identity          // used when git knows nobody
 }
 
 // Outcome says how a run ended.
@@ -118,6 +121,22 @@ const (
 	Refused Outcome = "refused"
 	Failed  Outcome = "failed"
 )
+
+// validate names a field that is required and missing.
+func (c *Config) validate() error {
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Client", c.Client == nil}, {"Repo", c.Repo == nil}, {"Run", c.Run == ""}, {"Request", c.Request == ""},
+		{"Domain", c.Domain == nil},
+	} {
+		if f.missing {
+			return fmt.Errorf("task: Config.%s is missing", f.name)
+		}
+	}
+	return nil
+}
 
 // A Result tells how a run ended and where everything is.
 type Result struct {
@@ -146,6 +165,9 @@ type Result struct {
 // why the run never began, and then nothing was written. How a run that began
 // ended is told by the result alone.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	if err := cfg.Repo.Preflight(ctx, cfg.AllowDirty); err != nil {
 		return nil, err
 	}
@@ -159,8 +181,12 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}, false)
 }
 
-// Resume goes on with a run that another process began and did not end.
+// Resume goes on with a run that another process began and did not end. Journal is
+// required too, and so is the snapshot that the run made of the tree.
 func Resume(ctx context.Context, cfg Config) (*Result, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	if cfg.Journal == nil {
 		return nil, errors.New("task: a run can be resumed only from its journal")
 	}
@@ -179,9 +205,6 @@ func begin(ctx context.Context, cfg Config, snapshot func() (*workspace.Snapshot
 	}
 	if cfg.Event == nil {
 		cfg.Event = func(string, any) {}
-	}
-	if cfg.Domain == nil {
-		return nil, errors.New("task: Config.Domain is nil")
 	}
 	r := &runner{cfg: cfg, snap: snap, resumed: resumed}
 	r.rules = NewRules(RulesConfig{MaxTurns: cfg.MaxTurns, MaxRepairs: cfg.MaxRepairs, Ask: cfg.Ask, Event: cfg.Event})
