@@ -128,7 +128,10 @@ func (c *Config) validate() error {
 		name    string
 		missing bool
 	}{
-		{"Client", c.Client == nil}, {"Repo", c.Repo == nil}, {"Run", c.Run == ""}, {"Request", c.Request == ""},
+		{"Client", c.Client == nil},
+		{"Repo", c.Repo == nil},
+		{"Run", c.Run == ""},
+		{"Request", c.Request == ""},
 		{"Domain", c.Domain == nil},
 	} {
 		if f.missing {
