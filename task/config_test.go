@@ -22,6 +22,9 @@ func TestConfig_Required(t *testing.T) {
 		"Domain":  func(c *task.Config) { c.Domain = nil },
 	} {
 		for name, begin := range map[string]func(context.Context, task.Config) (*task.Result, error){"Run": task.Run, "Resume": task.Resume} {
+			if field == "Request" && name == "Resume" { // it may have been lost
+				continue
+			}
 			r := newRig(t)
 			cfg := r.cfg
 			cfg.Journal = journal.NewMemory()

@@ -84,7 +84,7 @@ type Setup struct {
 	Standing   []string
 }
 
-// Config is a run. Client, Repo, Run, Request and Domain are required.
+// Config is a run. Client, Repo, Run and Domain are required, and Request to begin one.
 type Config struct {
 	Client  llm.Client
 	Repo    *workspace.Repo
@@ -125,21 +125,22 @@ const (
 // validate names a field that is required and missing.
 func (c *Config) validate() error {
 	for _, f := range []struct {
-		name    string
-		missing bool
+		name string
+		lack bool
 	}{
 		{"Client", c.Client == nil},
 		{"Repo", c.Repo == nil},
 		{"Run", c.Run == ""},
-		{"Request", c.Request == ""},
 		{"Domain", c.Domain == nil},
 	} {
-		if f.missing {
-			return fmt.Errorf("task: Config.%s is missing", f.name)
+		if f.lack {
+			return missing(f.name)
 		}
 	}
 	return nil
 }
+
+func missing(field string) error { return fmt.Errorf("task: Config.%s is missing", field) }
 
 // A Result tells how a run ended and where everything is.
 type Result struct {
@@ -170,6 +171,9 @@ type Result struct {
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
+	}
+	if cfg.Request == "" { // a run that is resumed may have lost it
+		return nil, missing("Request")
 	}
 	if err := cfg.Repo.Preflight(ctx, cfg.AllowDirty); err != nil {
 		return nil, err
