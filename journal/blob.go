@@ -27,10 +27,10 @@ type Blob struct {
 	Data   []byte
 }
 
-// A BlobRef says where in a record's data a blob belongs. At its place stands the
+// A blobRef says where in a record's data a blob belongs. At its place stands the
 // string "sha256:" and the digest. The blob is the text of a string, or with JSON
 // set a whole value.
-type BlobRef struct {
+type blobRef struct {
 	At     int    `json:"at"` // byte offset in the data as stored
 	Digest string `json:"sha256"`
 	Size   int64  `json:"size"`
@@ -38,7 +38,7 @@ type BlobRef struct {
 }
 
 // standIn is what is read in the blob's place.
-func (r BlobRef) standIn() string { return `"sha256:` + r.Digest + `"` }
+func (r blobRef) standIn() string { return `"sha256:` + r.Digest + `"` }
 
 func newBlob(data []byte) Blob {
 	sum := sha256.Sum256(data)
@@ -46,12 +46,12 @@ func newBlob(data []byte) Blob {
 }
 
 // extract moves what is large out of data, which is JSON on one line.
-func extract(data []byte) ([]byte, []BlobRef, []Blob) {
+func extract(data []byte) ([]byte, []blobRef, []Blob) {
 	if len(data) <= InlineLimit {
 		return data, nil, nil
 	}
 	var out []byte
-	var refs []BlobRef
+	var refs []blobRef
 	var blobs []Blob
 	rest := 0 // what of data was not yet copied to out
 	for i := 0; i < len(data); i++ {
@@ -64,7 +64,7 @@ func extract(data []byte) ([]byte, []BlobRef, []Blob) {
 			if json.Unmarshal(data[i:end], &text) == nil {
 				b := newBlob([]byte(text))
 				out = append(out, data[rest:i]...)
-				ref := BlobRef{At: len(out), Digest: b.Digest, Size: int64(len(b.Data))}
+				ref := blobRef{At: len(out), Digest: b.Digest, Size: int64(len(b.Data))}
 				out = append(out, ref.standIn()...)
 				refs, blobs, rest = append(refs, ref), append(blobs, b), end
 			}
@@ -74,8 +74,8 @@ func extract(data []byte) ([]byte, []BlobRef, []Blob) {
 	out = append(out, data[rest:]...)
 	if len(out) > RecordLimit {
 		b := newBlob(data)
-		ref := BlobRef{Digest: b.Digest, Size: int64(len(b.Data)), JSON: true}
-		return []byte(ref.standIn()), []BlobRef{ref}, []Blob{b}
+		ref := blobRef{Digest: b.Digest, Size: int64(len(b.Data)), JSON: true}
+		return []byte(ref.standIn()), []blobRef{ref}, []Blob{b}
 	}
 	return out, refs, blobs
 }
@@ -100,7 +100,7 @@ func isKey(after []byte) bool {
 }
 
 // restore puts the blobs back into data.
-func restore(data []byte, refs []BlobRef, get func(string) ([]byte, error)) ([]byte, error) {
+func restore(data []byte, refs []blobRef, get func(string) ([]byte, error)) ([]byte, error) {
 	if len(refs) == 0 {
 		return data, nil
 	}
@@ -127,7 +127,7 @@ func restore(data []byte, refs []BlobRef, get func(string) ([]byte, error)) ([]b
 	return append(out, data[rest:]...), nil
 }
 
-func fetch(ref BlobRef, get func(string) ([]byte, error)) ([]byte, error) {
+func fetch(ref blobRef, get func(string) ([]byte, error)) ([]byte, error) {
 	if !isDigest(ref.Digest) {
 		return nil, damaged("%q names no blob", ref.Digest)
 	}

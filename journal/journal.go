@@ -78,7 +78,9 @@ type Journal interface {
 	// Offer puts a user message into the run's inbox, from any process, whoever
 	// holds the run. Key names the message: offering a key again, at any later
 	// time, changes nothing and returns nil, so that a caller who does not know
-	// whether an offer arrived makes it again.
+	// whether an offer arrived makes it again. A key has 1 to [MaxKey] bytes of UTF-8.
+	// [ErrNotFound] when there is no such run; [ErrInvalid] for what [CheckOffer]
+	// refuses.
 	Offer(ctx context.Context, run, key string, m llm.Message) error
 
 	// Delete removes the run and all that belongs to it. [ErrHeld] while somebody
@@ -107,7 +109,8 @@ type Lease interface {
 	// before.
 	//
 	// State describes the run after the last body. After [ErrFenced] the lease has
-	// ended and nothing was appended. After [ErrUncertain] it has ended and the records
+	// ended and nothing was appended; [ErrReplaced] tells whether that is because what it
+	// wrote to was taken away. After [ErrUncertain] it has ended and the records
 	// may be stored or not: whoever acquires the run next sees which. After any
 	// other error nothing was appended and the lease is as before.
 	//

@@ -34,7 +34,7 @@ type headJSON struct {
 	Name  string    `json:"name,omitempty"`
 	More  int       `json:"more,omitempty"`
 	Mark  *markJSON `json:"mark,omitempty"`
-	Blobs []BlobRef `json:"blobs,omitempty"`
+	Blobs []blobRef `json:"blobs,omitempty"`
 }
 
 type markJSON struct {

@@ -41,10 +41,7 @@ func (j *Journal) Create(ctx context.Context, run string, h journal.Header) erro
 		Parent: h.Parent, ParentSeq: int64(h.ParentSeq),
 	}
 	do := func(ctx context.Context, w *writer) error {
-		switch _, err := scanRun(run, w.row(ctx, selectRun, run)); {
-		case err == nil:
-			return &journal.Error{Kind: journal.KindExists, Op: "create", Run: run}
-		case !errors.Is(err, journal.ErrNotFound):
+		if err := w.absent(ctx, "create", run); err != nil {
 			return err
 		}
 		if _, err := w.exec(ctx, insertRun, row.insertArgs()...); err != nil {
@@ -69,10 +66,7 @@ func (j *Journal) Restore(ctx context.Context, run string, records iter.Seq2[jou
 		return &journal.Error{Kind: journal.KindInvalid, Op: "restore", Run: run, Err: err}
 	}
 	do := func(ctx context.Context, w *writer) error {
-		switch _, err := scanRun(run, w.row(ctx, selectRun, run)); {
-		case err == nil:
-			return &journal.Error{Kind: journal.KindExists, Op: "restore", Run: run}
-		case !errors.Is(err, journal.ErrNotFound):
+		if err := w.absent(ctx, "restore", run); err != nil {
 			return err
 		}
 		row := runRow{
@@ -97,6 +91,18 @@ func (j *Journal) Restore(ctx context.Context, run string, records iter.Seq2[jou
 		return nil
 	}
 	return j.changed("restore", run, j.write.run(ctx, &job{do: do}))
+}
+
+// absent says when there is a run of that name.
+func (w *writer) absent(ctx context.Context, op, run string) error {
+	_, err := scanRun(run, w.row(ctx, selectRun, run))
+	switch {
+	case err == nil:
+		return &journal.Error{Kind: journal.KindExists, Op: op, Run: run}
+	case errors.Is(err, journal.ErrNotFound):
+		return nil
+	}
+	return err
 }
 
 // insert stores records behind a head.
