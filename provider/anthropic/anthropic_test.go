@@ -357,7 +357,8 @@ func TestNewRefuses(t *testing.T) {
 		opts  []anthropic.Option
 		want  string
 	}{
-		"B-129 no key":       {"m", nil, "ANTHROPIC_API_KEY"},
+		"B-129 no key":       {"m", nil, `no API key for api.anthropic.com: pass anthropic.WithAPIKey(os.Getenv("ANTHROPIC_API_KEY"));`},
+		"B-129 an empty key": {"m", []anthropic.Option{anthropic.WithAPIKey("")}, "anthropic.WithAPIKey was given an empty one; is ANTHROPIC_API_KEY set?"},
 		"no model":           {"", []anthropic.Option{anthropic.WithAPIKey("k")}, "model"},
 		"E-215 key with end": {"m", []anthropic.Option{anthropic.WithAPIKey("sk\n")}, "no header may have"},
 		"address":            {"m", []anthropic.Option{anthropic.WithBaseURL("ftp://x")}, "base URL"},

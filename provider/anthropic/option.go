@@ -35,6 +35,7 @@ type Option func(*config)
 
 type config struct {
 	key       string
+	keyed     bool // a key was given, be it empty
 	keyless   bool
 	baseURL   string
 	version   string
@@ -50,8 +51,9 @@ type config struct {
 	sdk       []option.RequestOption
 }
 
-// WithAPIKey sets the key, which is sent as X-Api-Key.
-func WithAPIKey(key string) Option { return func(c *config) { c.key = key } }
+// WithAPIKey sets the key, which is sent as X-Api-Key. It is never read from the
+// environment.
+func WithAPIKey(key string) Option { return func(c *config) { c.key, c.keyed = key, true } }
 
 // WithoutKey says that the server wants no key, such as Ollama's (E-262). Servers
 // on a loopback address are never asked for one (B-131).
@@ -133,7 +135,7 @@ func (c *config) validate(model string) (*url.URL, error) {
 	if c.key == "" && !c.keyless && len(c.sdk) == 0 && !address.Loopback(base.Hostname()) {
 		return nil, &llm.Error{
 			Class: llm.ClassAuth, Op: "anthropic: new",
-			Message: "no API key: set ANTHROPIC_API_KEY, or use a server that needs none",
+			Message: address.NoKey(base.Host, "anthropic.WithAPIKey", "ANTHROPIC_API_KEY", c.keyed),
 		}
 	}
 	return base, nil

@@ -30,6 +30,7 @@ type Option func(*config)
 
 type config struct {
 	key      string
+	keyed    bool // a key was given, be it empty
 	token    func(context.Context) (string, error)
 	keyless  bool
 	base     string
@@ -44,7 +45,9 @@ type config struct {
 
 // WithAPIKey sets the key. It is never read from the environment, and it is sent as a
 // header, never in the address.
-func WithAPIKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
+func WithAPIKey(key string) Option {
+	return func(c *config) { c.key, c.keyed = strings.TrimSpace(key), true }
+}
 
 // WithToken sets where each request gets its bearer token, for Vertex AI; see
 // google.golang.org/genai or golang.org/x/oauth2/google for sources of tokens.
@@ -126,7 +129,7 @@ func newSetup(model string, opts []Option) (*setup, error) {
 	}
 	local := address.Loopback(s.url.Hostname())
 	if s.key == "" && s.token == nil && !s.keyless && !local {
-		return nil, refuse(llm.ClassAuth, "no API key for %s: set GEMINI_API_KEY, or use a server that needs none", s.url.Host)
+		return nil, refuse(llm.ClassAuth, "%s", address.NoKey(s.url.Host, "gemini.WithAPIKey", "GEMINI_API_KEY", s.keyed))
 	}
 	if !address.FitsHeader(s.key) {
 		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215

@@ -46,6 +46,19 @@ func TestB129_Options(t *testing.T) {
 	}
 }
 
+// TestB129_NoKey: the error names the option, since no variable is read.
+func TestB129_NoKey(t *testing.T) {
+	t.Setenv("GEMINI_API_KEY", secret)
+	for want, opts := range map[string][]gemini.Option{
+		`googleapis.com: pass gemini.WithAPIKey(os.Getenv("GEMINI_API_KEY"));`: nil,
+		`gemini.WithAPIKey was given an empty one; is GEMINI_API_KEY set?`:     {gemini.WithAPIKey("")},
+	} {
+		if _, err := gemini.New("gemini-2.5-pro", opts...); llm.ClassOf(err) != llm.ClassAuth || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q of class auth", err, want)
+		}
+	}
+}
+
 // TestAddresses: the Gemini API's and Vertex AI's.
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct{ model, path, want string }{

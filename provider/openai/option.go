@@ -22,6 +22,7 @@ type Option func(*config)
 
 type config struct {
 	key       string
+	keyed     bool // a key was given, be it empty
 	keyless   bool
 	base      string
 	flavor    Flavor
@@ -40,7 +41,9 @@ type config struct {
 }
 
 // WithAPIKey sets the key. It is never read from the environment.
-func WithAPIKey(key string) Option { return func(c *config) { c.key = strings.TrimSpace(key) } }
+func WithAPIKey(key string) Option {
+	return func(c *config) { c.key, c.keyed = strings.TrimSpace(key), true }
+}
 
 // WithoutKey says that the server takes no key, or gets one through
 // [WithSDK]. A server at a loopback address needs no saying.
@@ -148,7 +151,11 @@ func newSetup(model string, opts []Option) (*setup, error) {
 		return nil, err
 	}
 	if s.key == "" && !s.keyless && len(s.sdk) == 0 && !address.Loopback(s.url.Hostname()) {
-		return nil, refuse(llm.ClassAuth, "no API key for %s: set OPENAI_API_KEY or the key of that server, or use a server that needs none", s.url.Host)
+		env := ""
+		if s.flavor == OpenAI {
+			env = "OPENAI_API_KEY"
+		}
+		return nil, refuse(llm.ClassAuth, "%s", address.NoKey(s.url.Host, "openai.WithAPIKey", env, s.keyed))
 	}
 	if !address.FitsHeader(s.key) {
 		return nil, refuse(llm.ClassInvalidRequest, "the key holds characters that no header may have") // E-215

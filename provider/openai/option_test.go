@@ -50,6 +50,27 @@ func TestB129_Options(t *testing.T) {
 	}
 }
 
+// TestB129_NoKey: the error names the option, since no variable is read.
+func TestB129_NoKey(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", secret)
+	groq := openai.WithBaseURL("https://api.groq.com/openai/v1")
+	for name, newClient := range map[string]func(...openai.Option) error{
+		"NewChat":      func(o ...openai.Option) error { _, err := openai.NewChat("m", o...); return err },
+		"NewResponses": func(o ...openai.Option) error { _, err := openai.NewResponses("m", o...); return err },
+	} {
+		for want, err := range map[string]error{
+			`no API key for api.openai.com: pass openai.WithAPIKey(os.Getenv("OPENAI_API_KEY"));`:  newClient(),
+			`no API key for api.groq.com: pass the key of that server to openai.WithAPIKey;`:       newClient(groq),
+			`openai.WithAPIKey was given an empty one; is OPENAI_API_KEY set?`:                     newClient(openai.WithAPIKey(" ")),
+			`openai.WithAPIKey was given an empty one; is the variable that it was read from set?`: newClient(groq, openai.WithAPIKey("")),
+		} {
+			if llm.ClassOf(err) != llm.ClassAuth || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q of class auth", name, err, want)
+			}
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	for _, tt := range []struct {
 		base   string

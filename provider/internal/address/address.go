@@ -5,6 +5,7 @@ package address
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -35,4 +36,23 @@ func Loopback(host string) bool {
 // FitsHeader reports whether a key or a name may stand in a header (E-215).
 func FitsHeader(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// NoKey says what a program must do about a missing key. Adapters read nothing of the
+// environment, so a variable that is set is of no use until the program passes it on.
+// Option is the option that takes the key, env the variable that vendors' documents
+// name it by, empty where there is none; given says that the option was used, and thus
+// got an empty key.
+func NoKey(host, option, env string, given bool) string {
+	pass := fmt.Sprintf("pass %s(os.Getenv(%q))", option, env)
+	if env == "" {
+		pass = fmt.Sprintf("pass the key of that server to %s", option)
+	}
+	if !given {
+		return fmt.Sprintf("no API key for %s: %s; this package reads no environment variable itself", host, pass)
+	}
+	if env == "" {
+		env = "the variable that it was read from"
+	}
+	return fmt.Sprintf("no API key for %s: %s was given an empty one; is %s set?", host, option, env)
 }
