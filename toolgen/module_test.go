@@ -110,3 +110,32 @@ func TestBrokenElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestLineEnds: source with line ends of CR and LF gives what it gives with LF, and a
+// generated file that a checkout gave such ends is not stale.
+func TestLineEnds(t *testing.T) {
+	source := strings.Replace(counter, "// Up counts up.", "// Up counts up\n// by one.", 1) + "\n// Opts are options.\ntype Opts struct {\n\t// Loud is loud.\n\tLoud bool\n}\n"
+	source = strings.Replace(source, "//fiducial:tool\nfunc (Counter) Up(n int)", "//fiducial:tool readonly\n//fiducial:arg n from where\nfunc (Counter) Up(n int, o Opts)", 1)
+	dir := newModule(t, "example.com/ends")
+	config := toolgen.Config{Dir: string(dir), Env: alone()}
+	var want string
+	for _, text := range []string{source, strings.ReplaceAll(source, "\n", "\r\n")} {
+		dir.write(t, "counter.go", []byte(text))
+		files, err := toolgen.Generate(t.Context(), config)
+		if err != nil || len(files) != 1 {
+			t.Fatalf("got %v, %v, want one file", files, err)
+		}
+		if got := string(files[0].Data); want == "" {
+			want = got
+		} else if got != want {
+			t.Errorf("with CR and LF:\n%s\nwith LF:\n%s", got, want)
+		}
+		dir.write(t, "counter_tools.go", []byte(strings.ReplaceAll(want, "\n", "\r\n")))
+		if changed, err := toolgen.Write(files); err != nil || len(changed) != 0 {
+			t.Errorf("%v, %v: a file with other line ends was written again", changed, err)
+		}
+	}
+	if !strings.Contains(want, `"from where"`) || !strings.Contains(want, "by one.") || !strings.Contains(want, "Loud is loud.") {
+		t.Errorf("descriptions are lost:\n%s", want)
+	}
+}
