@@ -36,7 +36,11 @@ type readyCall struct {
 	ordinal int
 	call    llm.Call
 	input   []byte
+	doubt   bool // a process that is lost may have run it
 }
+
+// cancelledCause is why calls are not run after a cancel.
+const cancelledCause = "the run was cancelled"
 
 // executeTools gets a result for every call of the pending batch (S-97 to S-100).
 // Calls is the context that they run in.
@@ -152,8 +156,39 @@ func (b *batch) runGroup(ctx, calls context.Context, next, to int) *exit {
 			return e
 		}
 	}
-	if len(b.armed.calls) == 0 || b.over() {
-		return nil
+	for ready := b.armed.calls; len(ready) > 0 && !b.over(); {
+		n := b.together(ready)
+		b.armed.calls, ready = ready[:n], ready[n:]
+		if e := b.launch(ctx, calls); e != nil {
+			return e
+		}
+		if reason, ok := b.inbox.asked(); ok && len(ready) > 0 && !b.over() {
+			return b.pauseNow(ctx, reason)
+		}
+	}
+	return nil
+}
+
+// together is how many of the calls that are ready start at once. A hook may have
+// made a call of an exclusive tool of one that was none.
+func (b *batch) together(ready []readyCall) int {
+	if len(b.cfg.interceptors) == 0 {
+		return len(ready)
+	}
+	exclusive := func(c readyCall) bool { return b.traitsOf(c.call.Name).Exclusive }
+	n := slices.IndexFunc(ready, exclusive)
+	if n < 0 {
+		return len(ready)
+	}
+	return max(n, 1)
+}
+
+// launch records the armed calls as started, and then runs them, unless the context
+// has ended before: the hooks may have taken their time (S-106).
+func (b *batch) launch(ctx, calls context.Context) *exit {
+	if ctx.Err() != nil {
+		b.armed = armed{calls: b.armed.calls[:0]}
+		return b.close()
 	}
 	started := machine.Started{Op: b.op, Calls: make([]machine.StartedCall, len(b.armed.calls))}
 	for n, c := range b.armed.calls {
@@ -173,7 +208,7 @@ func (b *batch) runGroup(ctx, calls context.Context, next, to int) *exit {
 // ready that are to run. The others are answered: malformed, skipped, or by a hook.
 func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *exit) {
 	b.armed = armed{calls: b.armed.calls[:0]}
-	for i := next; i < to; i++ {
+	for i := next; i < to && ctx.Err() == nil; i++ {
 		waiting := b.state.BatchCall(i)
 		if waiting.Status != machine.CallWaiting {
 			continue
@@ -192,7 +227,7 @@ func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *
 			}
 			answered = append(answered, answer...)
 		default:
-			b.armed.calls = append(b.armed.calls, readyCall{i, call, input})
+			b.armed.calls = append(b.armed.calls, readyCall{i, call, input, waiting.Doubt})
 		}
 	}
 	return answered, nil
@@ -221,21 +256,26 @@ func (b *batch) asked(ctx context.Context, ordinal int, waiting machine.BatchCal
 	if err != nil {
 		return nil, b.fail(contractError(HookPreTool, "%w", err))
 	}
-	b.armed.calls = append(b.armed.calls, readyCall{ordinal, call, input})
+	b.armed.calls = append(b.armed.calls, readyCall{ordinal, call, input, waiting.Doubt})
 	return nil, nil
 }
 
-// dispatch runs the calls that are armed.
+// dispatch runs the calls that are armed. It is the one place from which calls start,
+// and none starts when the context has ended (S-106).
 func (b *batch) dispatch(ctx, calls context.Context) *exit {
-	n := len(b.armed.calls)
+	n, shown := len(b.armed.calls), 0
+	for ; b.watched() && shown < n && ctx.Err() == nil; shown++ {
+		c := &b.armed.calls[shown]
+		call := c.call // a hook may have put a secret into it
+		call.Name, call.Args = b.text(call.Name), b.jsonText(call.Args)
+		b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: call})
+	}
+	if ctx.Err() != nil {
+		return b.disarm(shown)
+	}
 	slots := b.bench.room(n)
 	hurry := b.inbox.hurried()
 	for i, c := range b.armed.calls {
-		if b.watched() {
-			shown := c.call // a hook may have put a secret into it
-			shown.Name, shown.Args = b.text(shown.Name), b.jsonText(shown.Args)
-			b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: shown})
-		}
 		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,
 			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal, Hurry: hurry,
@@ -244,6 +284,29 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	b.armed.op = 0
 	b.bench.start(calls, b.core, n)
 	return b.await(ctx, n)
+}
+
+// disarm answers calls that are recorded as started and were not run, because the
+// run was cancelled before, and closes the batch. The first of them, so many as were
+// shown, are shown as finished.
+func (b *batch) disarm(shown int) *exit {
+	results := make([]llm.Result, len(b.armed.calls))
+	for i, c := range b.armed.calls {
+		call := b.state.BatchCall(c.ordinal).Call
+		results[i] = machine.NotRun(call, cancelledCause)
+		if c.doubt {
+			results[i] = machine.NotRepeated(call, cancelledCause)
+		}
+		if err := step(b.core, b.run.op, machine.Settled{Op: b.op, Ordinal: c.ordinal, Result: results[i]}); err != nil {
+			return b.fail(err)
+		}
+	}
+	b.armed.op = 0
+	e := b.close()
+	for i, c := range b.armed.calls[:shown] {
+		b.emit(ToolFinished{Op: b.op, Ordinal: c.ordinal, Result: results[i]})
+	}
+	return e
 }
 
 // await settles n calls as they return. After a cancel they have the grace period,
@@ -359,7 +422,7 @@ func (b *batch) close() *exit {
 		return nil // the last result came in time; the boundary cancels (S-109)
 	}
 	before := b.state.Batch()
-	in := machine.SettleRest{Op: b.op, Cause: "the run was cancelled", Cancelled: true}
+	in := machine.SettleRest{Op: b.op, Cause: cancelledCause, Cancelled: true}
 	if err := step(b.core, b.run.op, in); err != nil {
 		return b.fail(err)
 	}

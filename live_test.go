@@ -275,9 +275,10 @@ func TestLeavingAStreamEarly(t *testing.T) {
 			cause = context.Cause(ctx)
 			return "", ctx.Err()
 		}))
-		l := mustLock(t, fiducial.New(llmtest.NewScript(llmtest.Call("stops", ""), llmtest.Say("x")), fiducial.WithTools(stops)))
+		quick := &probe{}
+		l := mustLock(t, fiducial.New(llmtest.NewScript(llmtest.Call("stops", "", "quick", ""), llmtest.Say("x")), fiducial.WithTools(stops, quick.tool("quick"))))
 		for ev := range l.Stream(t.Context(), llm.UserText("go")) {
-			if _, ok := ev.Data.(fiducial.ToolStarted); ok {
+			if _, ok := ev.Data.(fiducial.ToolFinished); ok {
 				break
 			}
 		}

@@ -194,7 +194,7 @@ func (s *State) closeBatch(cause string, cancelled bool) *StateError {
 		case c.Doubt:
 			s.batch.settle(i, NotRepeated(c.Call, cause))
 		case c.Status == CallWaiting:
-			s.batch.settle(i, notRun(c.Call, cause))
+			s.batch.settle(i, NotRun(c.Call, cause))
 		}
 	}
 	return s.complete(cancelled)

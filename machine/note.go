@@ -51,7 +51,8 @@ func noteMessage(n llm.System) llm.Message {
 	return llm.Message{Role: llm.RoleUser, Parts: []llm.Part{n}}
 }
 
-func notRun(c llm.Call, cause string) llm.Result {
+// NotRun is the result of a call that was not started, and why.
+func NotRun(c llm.Call, cause string) llm.Result {
 	return llm.Result{CallID: c.ID, Name: c.Name, Status: llm.StatusError, Summary: notExecuted + cause}
 }
 

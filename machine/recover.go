@@ -56,7 +56,7 @@ func (s *State) interruptedResults(begun bool) llm.Message {
 		case c.Status == CallStarted, c.Doubt, begun && !s.batch.single:
 			m.Parts[i] = unknown(c.Call)
 		default:
-			m.Parts[i] = notRun(c.Call, "the run was interrupted before it began")
+			m.Parts[i] = NotRun(c.Call, "the run was interrupted before it began")
 		}
 	}
 	return m
