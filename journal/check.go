@@ -103,6 +103,11 @@ func CheckBodies(run string, bodies []Body) error {
 			if b.Input == nil {
 				return bad("a step has no input")
 			}
+			for _, key := range inboxKeys(b) {
+				if err := checkKey(key); err != nil {
+					return bad(err.Error())
+				}
+			}
 		case Note:
 			if b.Kind == "" {
 				return bad("a note has no kind")
@@ -117,6 +122,18 @@ func CheckBodies(run string, bodies []Body) error {
 // MaxKey is the largest length of an inbox key in bytes.
 const MaxKey = 512
 
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("the inbox key is empty")
+	case len(key) > MaxKey:
+		return fmt.Errorf("the inbox key is longer than %d bytes", MaxKey)
+	case !utf8.ValidString(key):
+		return fmt.Errorf("the inbox key %q is not UTF-8", key)
+	}
+	return nil
+}
+
 // CheckOffer says what is wrong with an offer: [ErrInvalid] for a key that is empty,
 // long or not UTF-8, for a message that is no user's, and for one that reads back as
 // another, with the cause that [machine.StorableMessage] gives. It is for stores.
@@ -124,24 +141,19 @@ func CheckOffer(run, key string, m llm.Message) error {
 	if err := CheckRun("offer", run); err != nil {
 		return err
 	}
-	var why error
-	switch {
-	case key == "":
-		why = errors.New("the key is empty")
-	case len(key) > MaxKey:
-		why = fmt.Errorf("the key is longer than %d bytes", MaxKey)
-	case !utf8.ValidString(key):
-		why = fmt.Errorf("the key %q is not UTF-8", key)
-	case m.Role != llm.RoleUser:
+	why := checkKey(key)
+	if why == nil && m.Role != llm.RoleUser {
 		why = fmt.Errorf("the message is of role %q, only a user's can be offered", m.Role)
-	default:
-		err := machine.StorableMessage(m)
-		if err == nil {
-			return nil
-		}
-		why = fmt.Errorf("the message: %w", err)
 	}
-	return &Error{Kind: KindInvalid, Op: "offer", Run: run, Err: why}
+	if why == nil {
+		if err := machine.StorableMessage(m); err != nil {
+			why = fmt.Errorf("the message: %w", err)
+		}
+	}
+	if why != nil {
+		return &Error{Kind: KindInvalid, Op: "offer", Run: run, Err: why}
+	}
+	return nil
 }
 
 // CheckTaken says which of the keys was taken before, or stands twice. It is for

@@ -13,7 +13,6 @@ import (
 // MarkOf describes a run by the machine's state. A run that is ready has input that
 // nobody has answered yet, and has not ended.
 func MarkOf(st *machine.State) Mark {
-	// A ready run has input that nobody has answered yet.
 	m := Mark{Phase: st.Phase().String(), Ended: st.Idle() && st.Phase() != machine.PhaseReady}
 	if p, ok := st.Pending(); ok {
 		m.Pending = p.Op

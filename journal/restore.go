@@ -78,9 +78,6 @@ func (r *Restored) add(rec Record, taken map[string]bool, encode bool) error {
 		return bad("%w", err)
 	}
 	for _, key := range inboxKeys(rec.Body) {
-		if len(key) > MaxKey {
-			return bad("an inbox key is longer than %d bytes", MaxKey)
-		}
 		if taken[key] {
 			return bad("the inbox key %q was taken before", key)
 		}

@@ -186,7 +186,8 @@ func testAppendIsAllOrNone(t *testing.T, s Store) {
 	}
 	refused := map[string][]journal.Body{
 		"none": nil, "a header": {note(4), journal.Header{}}, "nil": {note(4), nil}, "no input": {note(4), journal.Step{}},
-		"no kind": {note(4), journal.Note{}},
+		"no kind": {note(4), journal.Note{}}, "an empty key": {note(4), step("x", "")},
+		"a long key": {note(4), step("x", strings.Repeat("k", journal.MaxKey+1))},
 	}
 	for name, bodies := range refused {
 		wantErr(t, name, l.Append(t.Context(), journal.Mark{}, bodies...), journal.ErrInvalid)
