@@ -179,7 +179,7 @@ func (l *Locked) Unlock() (*Engine, error) {
 		return nil, err
 	}
 	defer done()
-	c.lock.release()
+	c.lock.giveUp()
 	c.gen++
 	return &Engine{handle{c, c.gen}}, nil
 }
@@ -220,8 +220,9 @@ func (c *core) configure(op string) error {
 		cfg.saved = nil
 	}
 	if len(cfg.tools) > 0 {
-		if err := c.server.Register(cfg.tools...); err != nil {
-			return fail(KindConfig, op, err, "")
+		register := func() (struct{}, error) { return struct{}{}, c.server.Register(cfg.tools...) }
+		if _, err := guarded(register); err != nil { // a tool may hold a nil one, which panics
+			return fail(KindConfig, op, err, "WithTools")
 		}
 		cfg.tools = nil
 	}
@@ -355,9 +356,10 @@ func (e *Engine) SetTotalTurns(n int) error {
 	return nil
 }
 
-// SetTurnLimit changes the limit of WithTurnLimit; a negative n means none.
-func (e *Engine) SetTurnLimit(n int) error {
-	c, done, err := e.use("set turn limit")
+// SetTurnLimit changes the limit of [WithTurnLimit]; a negative n means none. It is no
+// part of the prefix: a run that ended at the limit goes on by Resume when it was raised.
+func (h handle) SetTurnLimit(n int) error {
+	c, done, err := h.use("set turn limit")
 	if err != nil {
 		return err
 	}
@@ -366,9 +368,10 @@ func (e *Engine) SetTurnLimit(n int) error {
 	return nil
 }
 
-// SetTokenBudget changes the budget of WithTokenBudget; a negative n means none.
-func (e *Engine) SetTokenBudget(n int64) error {
-	c, done, err := e.use("set token budget")
+// SetTokenBudget changes the budget of [WithTokenBudget]; a negative n means none. It is
+// no part of the prefix, as the limit of SetTurnLimit is none.
+func (h handle) SetTokenBudget(n int64) error {
+	c, done, err := h.use("set token budget")
 	if err != nil {
 		return err
 	}

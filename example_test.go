@@ -192,24 +192,16 @@ func ExampleLocked_Stream() {
 }
 
 // A limit ends a run before the request that would exceed it. Whoever raises it
-// goes on where the run stands.
-func ExampleEngine_SetTurnLimit() {
+// goes on where the run stands; it is no part of the prefix, so that nothing has to be
+// unlocked.
+func ExampleLocked_SetTurnLimit() {
 	ctx := context.Background()
 	step := tool.Must(tool.New("step", "One step.", func(context.Context, struct{}) (string, error) { return "ok", nil }))
 	model := llmtest.NewScript(llmtest.Call("step", ""), llmtest.Call("step", ""), llmtest.Say("There."))
 	l, out, err := fiducial.New(model, fiducial.WithTools(step), fiducial.WithTurnLimit(2)).Run(ctx, llm.UserText("Walk."))
 	fmt.Println(out.Reason, out.Limit, out.Turns, err)
 
-	eng, err := l.Unlock()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := eng.SetTurnLimit(10); err != nil {
-		fmt.Println(err)
-		return
-	}
-	if l, err = eng.Lock(); err != nil {
+	if err := l.SetTurnLimit(10); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -218,6 +210,30 @@ func ExampleEngine_SetTurnLimit() {
 	// Output:
 	// limit reached turns 2 <nil>
 	// finished 3 <nil>
+}
+
+// Unlock gives the prefix up, so that it can be changed. The next lock commits what the
+// engine holds then.
+func ExampleLocked_Unlock() {
+	ctx := context.Background()
+	model := llmtest.NewScript(llmtest.Say("Yes."), llmtest.Say("Ja."))
+	l, out, err := fiducial.New(model, fiducial.WithSystem("Be brief.")).Run(ctx, llm.UserText("Ready?"))
+	fmt.Println(out.Text(), err)
+
+	eng, err := l.Unlock()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := eng.SetSystem("Be brief, in German."); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, out, err = eng.Run(ctx, llm.UserText("Ready?"))
+	fmt.Println(out.Text(), err, model.Requests()[1].Prefix)
+	// Output:
+	// Yes. <nil>
+	// Ja. <nil> 2
 }
 
 // Pruning leaves the content of old results out of requests. The history stays

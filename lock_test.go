@@ -39,7 +39,7 @@ func TestE5_LockedCannotEditThePrefix(t *testing.T) {
 		return err
 	}
 	for _, call := range []string{
-		"Append(ctx, m)", "ReplaceHistory(ctx, []llm.Message{m})", "Truncate(ctx, 1)", `SetSystem("x")`, "SetTurnLimit(1)", "Lock()",
+		"Append(ctx, m)", "ReplaceHistory(ctx, []llm.Message{m})", "Truncate(ctx, 1)", `SetSystem("x")`, "SetTotalTurns(1)", "Lock()",
 	} {
 		if err := check("_ = e; _ = l; e." + call); err != nil {
 			t.Fatalf("on an Engine %s must compile: %v", call, err)

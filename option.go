@@ -221,7 +221,7 @@ func WithRequestTimeout(d time.Duration) Option {
 
 // WithTurnLimit ends a run as [LimitReached] before the request that would follow
 // n replies; the calls of the last reply still run (E-30). 0 sends no request; a
-// negative n means no limit, as without the option. [Engine.SetTurnLimit] changes it.
+// negative n means no limit, as without the option. [Locked.SetTurnLimit] changes it.
 func WithTurnLimit(n int) Option { return func(c *config) { c.setTurns(n) } }
 
 func (c *config) guards() guardLimits { return guardLimits{same: c.loop, failed: c.fruitless} }
@@ -235,7 +235,7 @@ func (c *config) setTurns(n int) {
 // WithTokenBudget ends a run as [LimitReached] before the request that would
 // follow n tokens of input and output, summed over the run's requests, the whole
 // prompt of each. 0 sends no request; a negative n means no limit, as without the
-// option. [Engine.SetTokenBudget] changes it.
+// option. [Locked.SetTokenBudget] changes it.
 //
 // What a provider does not tell of a reply is estimated at four bytes a token, of the
 // history that was sent and of the reply, without the system prompt and the tools; a

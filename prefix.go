@@ -50,7 +50,10 @@ func (c *core) commitPrefix(op string) (err error) {
 			release()
 		}
 	}()
-	specs := c.specs()
+	specs, err := guarded(func() ([]llm.Tool, error) { return c.specs(), nil })
+	if err != nil { // an executor may hold a nil one
+		return fail(KindConfig, op, err, "the executor does not name its tools")
+	}
 	for i := 1; i < len(specs); i++ {
 		if specs[i].Name == specs[i-1].Name {
 			return fail(KindConfig, op, nil, "two tools are called %q", specs[i].Name)
@@ -90,6 +93,12 @@ func (c *core) lockTools() (release func()) {
 		dropped.Stop()
 		unlock()
 	}
+}
+
+// giveUp ends the lock: what a run was locked with before holds nobody back then.
+func (l *lock) giveUp() {
+	l.letGo()
+	l.held, l.closed = false, false
 }
 
 // letGo is for an engine that was closed, and may be run again all the same.
