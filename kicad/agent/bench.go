@@ -86,7 +86,7 @@ func New(opts Options) (*Bench, error) {
 	b.libraries = sync.OnceValue(func() *library.Set {
 		share := opts.Share
 		if share == "" {
-			share = library.ShareOf(opts.CLI.Path())
+			share, _ = opts.CLI.Share() // without one the set says what it looked for
 		}
 		return library.Open(library.Options{Share: share, Project: b.abs(opts.Project.Dir)})
 	})

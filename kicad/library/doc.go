@@ -27,7 +27,7 @@ import (
 // Options say where libraries are. The zero value knows of none.
 type Options struct {
 	// Share is KiCad's folder of shared files, /usr/share/kicad on Debian: symbols, footprints, and template with the
-	// tables of all stock libraries. See [ShareOf].
+	// tables of all stock libraries.
 	Share string
 	// Templates replaces the folder of the global tables, Share/template.
 	Templates string
@@ -36,19 +36,6 @@ type Options struct {
 	// Variables are further variables of paths by name, as KiCad's configuration has them. They win over those
 	// that follow from Share (KICAD9_SYMBOL_DIR, KICAD9_FOOTPRINT_DIR and their older and newer names).
 	Variables map[string]string
-}
-
-// ShareOf is the folder of shared files that belongs to a kicad-cli, "" when there is none.
-func ShareOf(kicadCLI string) string {
-	binary, err := filepath.EvalSymlinks(kicadCLI)
-	if err != nil {
-		return ""
-	}
-	share := filepath.Join(filepath.Dir(filepath.Dir(binary)), "share", "kicad")
-	if st, err := os.Stat(share); err != nil || !st.IsDir() {
-		return ""
-	}
-	return share
 }
 
 // A Library is one line of a table.

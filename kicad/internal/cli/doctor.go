@@ -166,18 +166,18 @@ func (a *app) examineKiCad(ctx context.Context) []symptom {
 	if w := v.Warning(); w != "" {
 		s.State, s.Remedies = stateWarn, []string{w}
 	}
-	return []symptom{s, a.examineLibraries(r.Path(), v.Major)}
+	return []symptom{s, a.examineLibraries(r, v.Major)}
 }
 
 // examineLibraries looks where KiCad looks: the folder that KICAD9_SYMBOL_DIR and the like name, else the one it
 // was installed with.
-func (a *app) examineLibraries(path string, major int) symptom {
+func (a *app) examineLibraries(r *kicadcli.Runner, major int) symptom {
 	s := symptom{Name: "libraries", State: stateOK}
-	real, err := filepath.EvalSymlinks(path)
+	share, err := r.Share()
 	if err != nil {
-		real = path
+		s.State, s.Detail = stateWarn, err.Error()
+		return s
 	}
-	share := filepath.Join(filepath.Dir(filepath.Dir(real)), "share", "kicad")
 	var found, missing []string
 	for _, l := range []struct{ what, variable, dir, pattern string }{
 		{"symbols", fmt.Sprintf("KICAD%d_SYMBOL_DIR", major), "symbols", "*.kicad_sym"},
