@@ -62,7 +62,7 @@ func testSuperseded(t *testing.T, s Store, j journal.Journal, p *process) {
 		t.Errorf("the woken holder said %q, want fenced", got)
 	}
 	if got := p.line(t); got != "lost" {
-		t.Errorf("the woken holder said %q, want lost", got)
+		t.Errorf("the woken holder said %q, want lost: Lost is closed when a lease was superseded", got)
 	}
 	p.kill()
 	add(t, l, note(3))

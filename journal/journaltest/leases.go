@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -130,7 +131,7 @@ func testFenced(t *testing.T, s Store) {
 	if err := l1.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-l1.Lost()
+	s.wantLost(t, l1, "Release")
 	wantErr(t, "Append after Release", l1.Append(t.Context(), journal.Mark{}, note(9)), journal.ErrFenced)
 	l2 := acquire(t, j, "r")
 	if l2.Epoch() <= l1.Epoch() {
@@ -194,6 +195,9 @@ func keysOf(t testing.TB, l journal.Lease) string {
 	}
 	keys := make([]string, len(items))
 	for i, item := range items {
+		if d := time.Since(item.At); d > time.Hour || d < -time.Hour {
+			t.Errorf("inbox: Item.At of %s is %v, want the time of the offer", item.Key, item.At)
+		}
 		keys[i] = item.Key + "=" + item.Message.Text()
 	}
 	return strings.Join(keys, " ")

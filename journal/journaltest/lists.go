@@ -117,8 +117,8 @@ func testFollow(t *testing.T, s Store) {
 			}
 		case err := <-failed:
 			t.Fatal(err)
-		case <-time.After(10 * time.Second):
-			t.Fatalf("record %d did not come", seq)
+		case <-time.After(s.patience()):
+			t.Fatalf("Follow must yield what is appended: record %d did not come", seq)
 		}
 	}
 	want(2)
@@ -132,9 +132,11 @@ func testFollow(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	want(14)
-	if _, more := <-got; more {
-		t.Error("something follows after the end")
-	}
+	s.within(t, "Follow must end after the append whose Mark is Ended", func() {
+		if _, more := <-got; more {
+			t.Error("something follows after the end")
+		}
+	})
 }
 
 func testFollowEnds(t *testing.T, s Store) {
@@ -143,14 +145,16 @@ func testFollowEnds(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var seen []uint64
-	for r, err := range j.Follow(ctx, "r", 0) {
-		if err != nil {
-			t.Fatal(err)
+	s.within(t, "Follow must end when its context does", func() {
+		for r, err := range j.Follow(ctx, "r", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen = append(seen, r.Seq); len(seen) == 2 {
+				cancel()
+			}
 		}
-		if seen = append(seen, r.Seq); len(seen) == 2 {
-			cancel()
-		}
-	}
+	})
 	if !slices.Equal(seen, []uint64{1, 2}) {
 		t.Errorf("followed %v, want 1 and 2", seen)
 	}
@@ -158,12 +162,14 @@ func testFollowEnds(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	n := 0
-	for _, err := range j.Follow(t.Context(), "r", 0) {
-		if err != nil {
-			t.Fatal(err)
+	s.within(t, "Follow of a run whose Mark is Ended must end", func() {
+		for _, err := range j.Follow(t.Context(), "r", 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
 		}
-		n++
-	}
+	})
 	if n != 3 {
 		t.Errorf("an ended run gives %d records, want 3", n)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/fiducial-dev/fiducial/journal"
 )
@@ -18,12 +17,12 @@ func testFollowOneLife(t *testing.T, s Store) {
 	j := s.open(t, t.TempDir())
 	for what, mark := range map[string]journal.Mark{"open": {Phase: "busy"}, "ended": {Phase: "finished", Ended: true}} {
 		for _, n := range []int{1, 3, 4, 9} {
-			followOneLife(t, j, what, n, mark)
+			s.followOneLife(t, j, what, n, mark)
 		}
 	}
 }
 
-func followOneLife(t *testing.T, j journal.Journal, what string, n int, mark journal.Mark) {
+func (s Store) followOneLife(t *testing.T, j journal.Journal, what string, n int, mark journal.Mark) {
 	t.Helper()
 	live(t, j, 4, journal.Mark{Phase: "busy"})
 	defer func() {
@@ -31,7 +30,7 @@ func followOneLife(t *testing.T, j journal.Journal, what string, n int, mark jou
 			t.Errorf("delete: %v", err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), s.patience())
 	defer cancel()
 	seen := uint64(0)
 	for r, err := range j.Follow(ctx, "r", 0) {

@@ -37,9 +37,11 @@ func testCreate(t *testing.T, s Store) {
 	wantErr(t, "Read of no run", err, journal.ErrNotFound)
 	_, err = j.Stat(t.Context(), "none")
 	wantErr(t, "Stat of no run", err, journal.ErrNotFound)
-	for _, err = range j.Follow(t.Context(), "none", 0) {
-		break
-	}
+	s.within(t, "Follow of a run that there is not must fail", func() {
+		for _, err = range j.Follow(t.Context(), "none", 0) {
+			break
+		}
+	})
 	wantErr(t, "Follow of no run", err, journal.ErrNotFound)
 	wantErr(t, "Delete of no run", j.Delete(t.Context(), "none"), journal.ErrNotFound)
 	wantErr(t, "Offer to no run", j.Offer(t.Context(), "none", "k", llm.UserText("x")), journal.ErrNotFound)
@@ -197,7 +199,7 @@ func testAppendIsAllOrNone(t *testing.T, s Store) {
 	cancel(why)
 	wantErr(t, "cancelled", l.Append(ctx, journal.Mark{}, note(4)), why)
 	if n := len(read(t, j, "r")); n != 4 || l.Head() != 4 {
-		t.Errorf("after refused appends there are %d records and head %d, want 4", n, l.Head())
+		t.Errorf("after refused appends there are %d records and head %d, want 4: Append is all or none", n, l.Head())
 	}
 	add(t, l, note(4))
 	if n := len(read(t, j, "r")); n != 5 {
