@@ -333,7 +333,7 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 			}
 			cause = e.err
 		case <-over:
-			cause = context.Cause(ctx)
+			cause = causeOf(ctx)
 		case <-grace:
 			work.left = true
 			n = 0
@@ -349,7 +349,7 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 	switch {
 	case stopped != nil && stopped.err != nil && !errors.Is(stopped.err, ErrAborted):
 		return stopped
-	case errors.Is(context.Cause(ctx), errLost):
+	case errors.Is(causeOf(ctx), errLost):
 		return b.fail(fail(KindFenced, b.run.op, errLost, "")) // nothing more is written here
 	case ctx.Err() != nil:
 		return b.close()

@@ -97,6 +97,12 @@ func New(client llm.Client, opts ...Option) *Engine {
 		c.exec = c.server
 	}
 	c.store.init(c.cfg)
+	if f := c.cfg.checkpoint; f != nil {
+		c.store.checkpoint = func(saved machine.Checkpoint) (err error) {
+			c.outside(func() { err = f(saved) })
+			return err
+		}
+	}
 	return &Engine{handle{c, 0}}
 }
 
@@ -111,13 +117,30 @@ func (h handle) use(op string) (c *core, done func(), err error) {
 	case c.gen != h.gen:
 		err = fail(KindStale, op, nil, "the engine was locked or unlocked; use the handle that this gave")
 	case c.running:
-		err = fail(KindBusy, op, nil, "a run is going on; wait for it, or cancel its context")
+		err = fail(KindBusy, op, nil, "a run, or another change, is going on; wait for it, or cancel its context")
 	}
 	if err != nil {
 		c.mu.Unlock()
 		return nil, nil, err
 	}
 	return c, c.mu.Unlock, nil
+}
+
+// outside calls a function of the caller's that may want to read the engine, or to
+// send to it, while a call other than a run holds it. It finds the engine as during a
+// run: what would change it is refused.
+func (c *core) outside(f func()) {
+	if c.running {
+		f()
+		return
+	}
+	c.running, c.view, c.turnsBefore = true, c.state.History(), c.counts.lifetime
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.running, c.view = false, nil
+	}()
+	f()
 }
 
 // zeroHandle is for an Engine or a Locked that nobody made.
@@ -154,13 +177,14 @@ func (h handle) History() []llm.Message {
 // Lock commits system prompt, tools and history as the prefix of every later
 // request. The error is of kind configuration or stale, and then the engine stays
 // as it was.
-func (e *Engine) Lock() (*Locked, error) {
+func (e *Engine) Lock() (l *Locked, err error) {
 	const op = "lock"
 	c, done, err := e.use(op)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	defer c.maskFailed(op, &err)
 	if err := c.configure(op); err != nil {
 		return nil, err
 	}
@@ -319,7 +343,11 @@ func (h handle) SetSettings(s llm.Settings) error {
 
 func (c *core) checkSettings(op string, s llm.Settings) error {
 	if k, ok := c.client.(llm.Checker); ok {
-		if problems := k.Check(s); len(problems) > 0 {
+		problems, err := guarded(func() ([]string, error) { return k.Check(s), nil })
+		if err != nil {
+			return fail(KindConfig, op, err, "the client was asked whether it can do what the settings ask for")
+		}
+		if len(problems) > 0 {
 			return fail(KindConfig, op, nil, "the model cannot do what the settings ask for: %q", problems)
 		}
 	}
@@ -380,12 +408,16 @@ func (h handle) SetTokenBudget(n int64) error {
 	return nil
 }
 
-func (e *Engine) edit(ctx context.Context, op string, given []llm.Message, input func(*core) machine.Input) error {
+func (e *Engine) edit(ctx context.Context, op string, given []llm.Message, input func(*core) machine.Input) (err error) {
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
 	c, done, err := e.use(op)
 	if err != nil {
 		return err
 	}
 	defer done()
+	defer c.maskFailed(op, &err)
 	if err := c.configure(op); err != nil {
 		return err
 	}
@@ -447,6 +479,9 @@ func (e *Engine) Run(ctx context.Context, in ...llm.Message) (*Locked, Outcome, 
 // Close ends the engine's hold on its run in the journal, and on the list of tools of a
 // server that it shares. It may be run again: that takes both up anew.
 func (h handle) Close(ctx context.Context) error {
+	if err := checkContext(ctx, "close"); err != nil {
+		return err
+	}
 	c, done, err := h.use("close")
 	if err != nil {
 		return err

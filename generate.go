@@ -35,7 +35,7 @@ func (r *run) generate(ctx, draft context.Context) *exit {
 		return r.fail(err)
 	}
 	p, _ := r.state.Pending()
-	if cause := context.Cause(ctx); cause != nil { // while a hook or the notice was asked (S-104)
+	if cause := causeOf(ctx); cause != nil { // while a hook or the notice was asked (S-104)
 		return r.noReply(ctx, p.Op, cancelError(r.op, cause))
 	}
 	if reason, ok := r.inbox.asked(); ok {
@@ -268,7 +268,7 @@ func (r *run) attempt(ctx context.Context, op machine.OperationID, req *llm.Requ
 		r.spend(r.bench.reader.c.Usage())
 	}
 	for _, limit := range []error{ErrRequestTimeout, errRetryTotal} {
-		if errors.Is(context.Cause(ctx), limit) {
+		if errors.Is(causeOf(ctx), limit) {
 			return &llm.Error{Class: llm.ClassTimeout, Op: "request", Message: limit.Error(), Err: err}
 		}
 	}
@@ -282,6 +282,7 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 	if err := r.observe(m); err != nil {
 		return err
 	}
+	secret := r.secretCalls(reply.Message)
 	guess := r.meter.guess(r.state.History(), m, reply.Usage)
 	if err := step(r.core, r.op, machine.Generated{Op: op, Message: m, Usage: reply.Usage}); err != nil {
 		if errors.Is(err, ErrGeneration) {
@@ -290,6 +291,11 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 		return err
 	}
 	r.counts.reply(m, reply.Usage, guess)
+	// Before anybody is told, for a sink may panic.
+	refused, err := r.refuse(secret)
+	if err != nil {
+		return err
+	}
 	if guess > 0 && r.cfg.tokens != nil && !r.warned.tokens {
 		r.warned.tokens = true
 		r.emit(Warning{Text: "the provider does not say what a reply costs: the token budget goes by an estimate"})
@@ -298,31 +304,39 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 	if r.watched() {
 		r.emit(GenerationFinished{Op: op, Message: m, Usage: reply.Usage})
 	}
-	return r.refuseSecrets(reply.Message)
+	for _, ev := range refused {
+		r.emit(ev)
+	}
+	return nil
 }
 
-// refuseSecrets answers, in the same stroke as the reply, every call whose
-// arguments hold a secret: it must not run, now or after a crash.
-func (r *run) refuseSecrets(m llm.Message) error {
+// secretCalls are the ordinals of the calls whose arguments hold a secret.
+func (r *run) secretCalls(m llm.Message) (ordinals []int) {
 	if r.cfg.masker == nil {
 		return nil
 	}
 	for i, c := range m.Calls() {
-		if !secretIn(r.cfg.masker, c.Args) {
-			continue
+		if secretIn(r.cfg.masker, c.Args) {
+			ordinals = append(ordinals, i)
 		}
+	}
+	return ordinals
+}
+
+// refuse answers, in the same stroke as the reply, the calls whose arguments hold a
+// secret: they must not run, now or after a crash.
+func (r *run) refuse(ordinals []int) (events []ToolFinished, err error) {
+	for _, i := range ordinals {
 		p, _ := r.state.Pending()
 		masked := r.state.BatchCall(i).Call
 		res := llm.Result{Status: llm.StatusError, Summary: "the arguments hold a secret, so the call was not run; secrets are known to the program and must not be written out"}
 		if err := step(r.core, r.op, machine.Settled{Op: p.Op, Ordinal: i, Result: res}); err != nil {
-			return err
+			return nil, err
 		}
-		if r.watched() {
-			res.CallID, res.Name = masked.ID, masked.Name
-			r.emit(ToolFinished{Op: p.Op, Ordinal: i, Result: res})
-		}
+		res.CallID, res.Name = masked.ID, masked.Name
+		events = append(events, ToolFinished{Op: p.Op, Ordinal: i, Result: res})
 	}
-	return nil
+	return events, nil
 }
 
 // spend counts what a broken request has cost, also for a process that takes
@@ -335,7 +349,7 @@ func (r *run) spend(u llm.Usage) {
 // interrupted deals with a failed attempt whose real cause is from outside: a
 // cancel, a pause, another owner.
 func (r *run) interrupted(ctx context.Context, op machine.OperationID) (*exit, bool) {
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := causeOf(ctx); cause != nil {
 		return r.noReply(ctx, op, cancelError(r.op, cause)), true // S-104
 	}
 	reason, asked := r.inbox.asked()

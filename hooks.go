@@ -258,9 +258,10 @@ func (r *run) observeExit(ctx context.Context, e exit) {
 		if err == nil {
 			continue
 		}
+		failed := hookError(HookRunExit, err) // before the lock is held, for it asks the error for its text
 		r.mu.Lock()
 		if r.observerErr == nil {
-			r.observerErr = hookError(HookRunExit, err)
+			r.observerErr = failed
 		}
 		r.mu.Unlock()
 	}

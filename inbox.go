@@ -33,11 +33,14 @@ type inbox struct {
 // With a journal the message is durable when Send returns, and key makes it safe
 // to send again: the same key is one message. Without a journal key is not
 // looked at. The run must exist in the journal, that is, it was run or opened.
-func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
+func (l *Locked) Send(ctx context.Context, key string, m llm.Message) (err error) {
 	const op = "send"
 	c := l.core
 	if c == nil {
 		return zeroHandle(op)
+	}
+	if err := checkContext(ctx, op); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	stale := c.gen != l.gen
@@ -51,9 +54,13 @@ func (l *Locked) Send(ctx context.Context, key string, m llm.Message) error {
 	if !utf8.ValidString(key) {
 		return fail(KindState, op, nil, "the key %q is not UTF-8", key)
 	}
+	defer c.maskFailed(op, &err)
+	if k := c.cfg.masker; k != nil && k.Found(key) {
+		return fail(KindState, op, nil, "the key holds a secret of WithMask; give another key")
+	}
 	m = c.mask(m)
 	if j := c.cfg.journal; j != nil {
-		if err := j.Offer(ctx, c.cfg.run, key, m); err != nil {
+		if err := tried(func() error { return j.Offer(ctx, c.cfg.run, key, m) }); err != nil {
 			return journalError(op, err)
 		}
 		return nil
@@ -156,7 +163,7 @@ func (r *run) drain(ctx context.Context) (more bool, err error) {
 	var messages []llm.Message
 	if lease := r.store.lease; lease != nil {
 		// A run that was cancelled in its last reply has finished all the same.
-		items, err := lease.Inbox(context.WithoutCancel(ctx))
+		items, err := guarded(func() ([]journal.Item, error) { return lease.Inbox(context.WithoutCancel(ctx)) })
 		if err != nil {
 			return false, journalError("inbox", err)
 		}

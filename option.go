@@ -275,7 +275,7 @@ func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = 
 func WithMask(m Masker) Option {
 	return func(c *config) {
 		if c.given("WithMask", m) {
-			c.masker = m
+			c.masker = trusted(m)
 		}
 	}
 }

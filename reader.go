@@ -41,7 +41,7 @@ func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req 
 	}
 	switch {
 	case ctx.Err() != nil:
-		return collect.Reply{}, context.Cause(ctx)
+		return collect.Reply{}, causeOf(ctx)
 	case rd.err != nil:
 		return collect.Reply{}, rd.err
 	}
@@ -78,7 +78,7 @@ func (rd *reader) take(ev llm.Event, err error) bool {
 
 func (rd *reader) event(ev llm.Event, err error) error {
 	if err != nil {
-		return err
+		return sayable(err)
 	}
 	if ev == nil {
 		return &llm.Error{Class: llm.ClassMalformedStream, Op: "client", Message: "neither an event nor an error"}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -22,7 +23,8 @@ type RetryPolicy struct {
 	Base     time.Duration // upper bound of the first wait
 	Cap      time.Duration // upper bound of every wait; a server that asks for more ends the run
 	Total    time.Duration // from the first failure on; an attempt that is under way then is given up
-	// Jitter draws the wait from [0, bound]. Nil means uniformly at random.
+	// Jitter draws the wait from [0, bound]; what is outside is brought inside. Nil means
+	// uniformly at random.
 	Jitter func(bound time.Duration) time.Duration
 }
 
@@ -32,7 +34,7 @@ func (p RetryPolicy) withDefaults() RetryPolicy {
 	p.Cap = cmp.Or(p.Cap, 30*time.Second)
 	p.Total = cmp.Or(p.Total, 2*time.Minute)
 	if p.Jitter == nil {
-		p.Jitter = func(bound time.Duration) time.Duration { return rand.N(bound + 1) }
+		p.Jitter = func(bound time.Duration) time.Duration { return rand.N(min(bound, math.MaxInt64-1) + 1) }
 	}
 	return p
 }
@@ -67,8 +69,12 @@ func (p RetryPolicy) next(failed int, elapsed time.Duration, cause error) (time.
 	if shift := failed - 1; shift < 20 && p.Base < p.Cap>>shift {
 		bound = p.Base << shift
 	}
-	wait := p.Jitter(bound)
-	if elapsed+wait >= p.Total {
+	wait, err := guarded(func() (time.Duration, error) { return p.Jitter(bound), nil })
+	if err != nil {
+		return 0, fmt.Errorf("%w; the Jitter of the retry policy: %w", cause, err)
+	}
+	wait = min(max(wait, 0), bound)
+	if wait >= p.Total-elapsed {
 		return 0, cause
 	}
 	return wait, nil

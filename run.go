@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"runtime/debug"
 
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
-	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // run is one Run or Resume: it owns the core until it ends.
@@ -84,13 +82,17 @@ func (l *Locked) Open(ctx context.Context) error { return l.openRun(ctx) }
 // next Lock commits a new prefix, whatever the run was locked with before.
 func (e *Engine) Open(ctx context.Context) error { return e.openRun(ctx) }
 
-func (h handle) openRun(ctx context.Context) error {
+func (h handle) openRun(ctx context.Context) (err error) {
 	const op = "open"
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
 	c, done, err := h.use(op)
 	if err != nil {
 		return err
 	}
 	defer done()
+	defer c.maskFailed(op, &err)
 	if err := c.configure(op); err != nil {
 		return err
 	}
@@ -100,6 +102,9 @@ func (h handle) openRun(ctx context.Context) error {
 // Checkpoint stores what a failed journal or checkpoint function left behind. It
 // does not move the run (S-90); Resume goes on.
 func (l *Locked) Checkpoint(ctx context.Context) error {
+	if err := checkContext(ctx, "checkpoint"); err != nil {
+		return err
+	}
 	c, done, err := l.use("checkpoint")
 	if err != nil {
 		return err
@@ -128,6 +133,10 @@ func (l *Locked) StreamResume(ctx context.Context) iter.Seq2[Event, error] {
 
 func (l *Locked) stream(ctx context.Context, op string, in []llm.Message) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		if err := checkContext(ctx, op); err != nil {
+			yield(Event{}, err)
+			return
+		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		left := false
@@ -149,6 +158,9 @@ func (l *Locked) stream(ctx context.Context, op string, in []llm.Message) iter.S
 }
 
 func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream EventSink) (Outcome, error) {
+	if err := checkContext(ctx, op); err != nil {
+		return Outcome{Reason: Failed}, err
+	}
 	c, done, err := l.use(op)
 	if err != nil {
 		return Outcome{Reason: Failed}, err
@@ -181,7 +193,14 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 	return e.out, e.err
 }
 
-func (r *run) do(ctx context.Context, in []llm.Message) exit {
+func (r *run) do(ctx context.Context, in []llm.Message) (e exit) {
+	var failed error
+	defer func() {
+		if failed != nil {
+			e = r.failed(failed)
+		}
+	}()
+	defer r.maskFailed(r.op, &failed)
 	r.emit(RunStarted{Resumed: r.op == "resume"})
 	if err := r.open(ctx, r.op); err != nil {
 		return r.failed(err)
@@ -435,7 +454,7 @@ func (r *run) cancelled(ctx context.Context) *exit {
 	if err := r.save(ctx); err != nil {
 		return r.fail(err)
 	}
-	cause := context.Cause(ctx)
+	cause := causeOf(ctx)
 	if errors.Is(cause, errLost) {
 		return r.fail(fail(KindFenced, r.op, cause, ""))
 	}
@@ -473,22 +492,11 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 
 func (r *run) observe(m llm.Message) error {
 	for _, f := range r.cfg.observers {
-		if _, err := guarded(func() (struct{}, error) { return struct{}{}, f(m) }); err != nil {
+		if err := tried(func() error { return f(m) }); err != nil {
 			return fail(KindHistory, r.op, err, "")
 		}
 	}
 	return nil
-}
-
-// guarded calls a function of the caller's and makes an error of a panic, so that
-// the run ends in order.
-func guarded[T any](f func() (T, error)) (v T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &tool.PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
-	return f()
 }
 
 // cancelledBy makes an error that only says that ctx ended one of kind cancelled
@@ -497,7 +505,7 @@ func cancelledBy(ctx context.Context, op string, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ErrCancelled) || errors.Is(err, ErrFenced) {
 		return err
 	}
-	if cause := context.Cause(ctx); errors.Is(err, ctx.Err()) || errors.Is(err, cause) {
+	if cause := causeOf(ctx); errors.Is(err, ctx.Err()) || errors.Is(err, cause) {
 		return fail(KindCancelled, op, err, "")
 	}
 	return err
@@ -510,7 +518,7 @@ func (c *core) emit(data EventData) {
 	c.seq++
 	ev := Event{Trace: c.cfg.trace, Seq: c.seq, Data: data}
 	if c.cfg.sink != nil {
-		c.cfg.sink.Emit(ev)
+		c.outside(func() { c.cfg.sink.Emit(ev) })
 	}
 	if c.stream != nil {
 		c.stream.Emit(ev)

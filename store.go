@@ -13,6 +13,7 @@ import (
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/machine"
+	"github.com/fiducial-dev/fiducial/tool"
 )
 
 // store makes inputs durable before the next effect starts (S-86): in the
@@ -62,17 +63,8 @@ func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
 		defer cancel()
 	}
-	if err := s.lease.Append(ctx, journal.MarkOf(st), s.pending...); err != nil {
-		s.behind = true
-		if errors.Is(err, journal.ErrFenced) || errors.Is(err, journal.ErrUncertain) {
-			s.unsure = true
-			s.drop()
-		} else if errors.Is(err, journal.ErrInvalid) && s.again {
-			// It would be refused for good: what is stored is the truth.
-			err = errors.Join(err, s.lease.Release(ctx))
-			s.unsure = true
-			s.drop()
-		}
+	if err := tried(func() error { return s.lease.Append(ctx, journal.MarkOf(st), s.pending...) }); err != nil {
+		s.failed(ctx, &err)
 		return journalError(op, err)
 	}
 	s.notes.stored(s.pending)
@@ -80,6 +72,23 @@ func (s *store) flush(ctx context.Context, op string, st *machine.State) error {
 	s.pending = s.pending[:0]
 	s.behind = false
 	return nil
+}
+
+// failed is what follows an append that failed with err.
+func (s *store) failed(ctx context.Context, err *error) {
+	s.behind = true
+	_, panicked := errors.AsType[*tool.PanicError](*err)
+	switch {
+	case errors.Is(*err, journal.ErrFenced) || errors.Is(*err, journal.ErrUncertain):
+	case panicked, errors.Is(*err, journal.ErrInvalid) && s.again:
+		// What it refuses, it would refuse for good, and whether a store that panicked has
+		// stored anything nobody knows: what is stored is the truth.
+		*err = errors.Join(*err, tried(func() error { return s.lease.Release(ctx) }))
+	default:
+		return
+	}
+	s.unsure = true
+	s.drop()
 }
 
 // drop gives up a lease that has ended. What is in the journal is the truth now:
@@ -95,7 +104,7 @@ func (s *store) save(ctx context.Context, op string, st *machine.State) error {
 	if s.checkpoint == nil {
 		return nil
 	}
-	_, err := guarded(func() (struct{}, error) { return struct{}{}, s.checkpoint(st.Checkpoint()) })
+	err := tried(func() error { return s.checkpoint(st.Checkpoint()) })
 	s.behind = err != nil
 	if err != nil {
 		return fail(KindCheckpoint, op, err, "")
@@ -107,7 +116,7 @@ func (s *store) close(ctx context.Context) error {
 	if s.lease == nil {
 		return nil
 	}
-	err := s.lease.Release(ctx)
+	err := tried(func() error { return s.lease.Release(ctx) })
 	s.drop()
 	if err != nil {
 		return journalError("close", err)
@@ -129,13 +138,16 @@ func (s *store) acquire(ctx context.Context, op string) error {
 	if s.owner == "" {
 		s.owner = thisProcess()
 	}
-	lease, err := s.j.Acquire(ctx, s.run, s.owner)
-	if errors.Is(err, journal.ErrNotFound) {
-		err = s.j.Create(ctx, s.run, journal.Header{Rules: machine.RulesVersion, Labels: s.labels})
-		if err == nil || errors.Is(err, journal.ErrExists) {
-			lease, err = s.j.Acquire(ctx, s.run, s.owner)
+	lease, err := guarded(func() (journal.Lease, error) {
+		lease, err := s.j.Acquire(ctx, s.run, s.owner)
+		if errors.Is(err, journal.ErrNotFound) {
+			err = s.j.Create(ctx, s.run, journal.Header{Rules: machine.RulesVersion, Labels: s.labels})
+			if err == nil || errors.Is(err, journal.ErrExists) {
+				lease, err = s.j.Acquire(ctx, s.run, s.owner)
+			}
 		}
-	}
+		return lease, err
+	})
 	if err != nil {
 		return journalError(op, err)
 	}
@@ -162,13 +174,22 @@ type replayed struct {
 // replay feeds the records of a run through a new machine.
 func (s *store) replay(ctx context.Context, op string, limit guardLimits) (*replayed, error) {
 	r := &replayed{limit: limit}
-	for rec, err := range s.j.Read(ctx, s.run, 0) {
-		if err != nil {
-			return nil, journalError(op, err)
+	err := tried(func() error {
+		for rec, err := range s.j.Read(ctx, s.run, 0) {
+			if err != nil {
+				return journalError(op, sayable(err))
+			}
+			if err := r.add(rec); err != nil {
+				return fail(KindJournal, op, err, "record %d of run %s", rec.Seq, s.run)
+			}
 		}
-		if err := r.add(rec); err != nil {
-			return nil, fail(KindJournal, op, err, "record %d of run %s", rec.Seq, s.run)
-		}
+		return nil
+	})
+	if _, panicked := errors.AsType[*tool.PanicError](err); panicked {
+		err = journalError(op, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return r, nil
 }

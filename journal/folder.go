@@ -25,7 +25,8 @@ import (
 //	<run>.inbox          what was offered, in the same format
 //	blobs/<run>/<sha256> large content
 //
-// The folder must be on a local disk: locks do not hold on network file systems.
+// [OpenFolder] gives one; the zero value answers every call with [ErrInvalid]. The
+// folder must be on a local disk: locks do not hold on network file systems.
 type Folder struct {
 	opts FolderOptions
 	root *os.Root
@@ -98,6 +99,8 @@ func (f *Folder) enter(ctx context.Context, op, run string, writes bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case f.root == nil:
+		return &Error{Kind: KindInvalid, Op: op, Run: run, Err: errors.New("a zero Folder is no journal; OpenFolder gives one")}
 	case f.closed:
 		return &Error{Kind: KindClosed, Op: op, Run: run}
 	case writes && f.opts.ReadOnly:

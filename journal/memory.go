@@ -15,7 +15,7 @@ import (
 	"github.com/fiducial-dev/fiducial/llm"
 )
 
-// Memory keeps runs in this process. It stores the values that it is given and
+// Memory keeps runs in this process. The zero value is an empty one. It stores the values that it is given and
 // copies nothing: what was handed to it must not be changed afterwards.
 type Memory struct {
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ type memoryRun struct {
 }
 
 // NewMemory is an empty journal in memory.
-func NewMemory() *Memory { return &Memory{runs: make(map[string]*memoryRun)} }
+func NewMemory() *Memory { return &Memory{} }
 
 // Promise is [Volatile].
 func (m *Memory) Promise() Promise { return Volatile }
@@ -58,6 +58,7 @@ func (m *Memory) Create(ctx context.Context, run string, h Header) error {
 	if m.runs[run] != nil {
 		return &Error{Kind: KindExists, Op: "create", Run: run}
 	}
+	m.ready()
 	h.Labels = maps.Clone(h.Labels)
 	m.runs[run] = &memoryRun{
 		records: []Record{{Seq: 1, At: time.Now().UTC(), Body: h}},
@@ -65,6 +66,13 @@ func (m *Memory) Create(ctx context.Context, run string, h Header) error {
 		known:   make(map[string]bool),
 	}
 	return nil
+}
+
+// ready makes room in a zero Memory. It needs m.mu.
+func (m *Memory) ready() {
+	if m.runs == nil {
+		m.runs = make(map[string]*memoryRun)
+	}
 }
 
 // enter is what every call on a run looks at first.

@@ -140,6 +140,7 @@ func (m *Memory) Restore(ctx context.Context, run string, records iter.Seq2[Reco
 	for _, t := range r.Taken {
 		in.taken[t.Key], in.known[t.Key] = true, true
 	}
+	m.ready()
 	m.runs[run] = in
 	return nil
 }

@@ -23,7 +23,8 @@ const Mask = "[masked]"
 // would be found in harmless words.
 const MinLength = 8
 
-// A Masker finds secrets. The zero value knows the shapes only. It never changes,
+// A Masker finds secrets. The zero value knows the shapes only; a nil one knows
+// nothing, and leaves all as it is. It never changes,
 // so it is safe for concurrent use.
 type Masker struct {
 	values    []string // the longest first
@@ -117,6 +118,9 @@ type span struct{ anchor, from, to int }
 // find returns where the secrets are that begin at start or later. What is before it
 // is only looked back at.
 func (m *Masker) find(s string, start int) []span {
+	if m == nil {
+		return nil
+	}
 	var spans []span
 	for _, v := range m.values {
 		for at := 0; ; {

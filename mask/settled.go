@@ -18,6 +18,9 @@ const space = " \t\n\r"
 // at most the last word, a private key that has no end yet, and what may be the
 // beginning of a given value.
 func (m *Masker) Settled(s string) int {
+	if m == nil {
+		return len(s)
+	}
 	cut := strings.LastIndexAny(s, space) + 1
 	for _, sh := range shapes() { // those that have a space inside
 		if strings.HasSuffix(s[:cut], sh.prefix) {

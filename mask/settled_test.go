@@ -88,3 +88,18 @@ func FuzzSettled(f *testing.F) {
 		}
 	})
 }
+
+// A nil Masker masks nothing, and takes all that the others take.
+func TestNilMasker(t *testing.T) {
+	var m *mask.Masker
+	const key = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
+	var out strings.Builder
+	w := m.Writer(&out)
+	_, err := w.Write([]byte(key))
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil || out.String() != key || m.Text(key) != key || string(m.Bytes([]byte(key))) != key || m.Found(key) || m.Settled(key) != len(key) {
+		t.Errorf("it does more than nothing: %v, %q", err, out.String())
+	}
+}

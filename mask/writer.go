@@ -56,6 +56,9 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // hold is how many bytes at the end of an unfinished line may be part of a secret.
 func (w *Writer) hold() int {
+	if w.m == nil {
+		return 0
+	}
 	if len(w.m.values) > 0 {
 		return max(window, len(w.m.values[0]))
 	}
@@ -64,6 +67,9 @@ func (w *Writer) hold() int {
 
 // cut is up to where nothing can become a secret by what comes later.
 func (w *Writer) cut(spans []span) int {
+	if w.m == nil {
+		return len(w.buf)
+	}
 	s := view(w.buf)
 	cut := max(strings.LastIndexByte(s, '\n')+1, len(s)-w.hold())
 	cut = min(cut, len(s)-max(w.m.multiline-1, 0))
