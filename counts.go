@@ -19,7 +19,7 @@ type counts struct {
 func (c *counts) newRun() { *c = counts{lifetime: c.lifetime} }
 
 func (c *counts) reply(m llm.Message, u llm.Usage, guess int64) {
-	c.guessed += guess
+	c.guessed = plus(c.guessed, guess)
 	c.turns++
 	c.lifetime++
 	c.requests++
@@ -35,7 +35,7 @@ func (c *counts) broken(u llm.Usage) {
 	c.usage = c.usage.Plus(u)
 }
 
-func (c *counts) tokens() int64 { return c.usage.Input.Plus(c.usage.Output).Value() + c.guessed }
+func (c *counts) tokens() int64 { return plus(c.usage.Input.Plus(c.usage.Output).Value(), c.guessed) }
 
 func (c *core) outcome(reason Reason) Outcome {
 	n := &c.counts

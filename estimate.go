@@ -3,6 +3,7 @@
 package fiducial
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -133,7 +134,7 @@ func (m *meter) estimate(n int) Estimate {
 	}
 	switch {
 	case i == len(m.records):
-		return Estimate{before.tokens + (m.bytes[n]-m.bytes[before.n])/bytesPerToken, EstimateExtrapolated}
+		return Estimate{plus(before.tokens, (m.bytes[n]-m.bytes[before.n])/bytesPerToken), EstimateExtrapolated}
 	case m.records[i].n == n:
 		return Estimate{m.records[i].tokens, EstimateMeasured}
 	}
@@ -147,8 +148,15 @@ func (m *meter) between(a, b usageRecord, n int) Estimate {
 		return Estimate{a.tokens, EstimateInterpolated}
 	}
 	part := float64(m.bytes[n]-m.bytes[a.n]) / float64(span)
-	return Estimate{a.tokens + int64(part*float64(b.tokens-a.tokens)), EstimateInterpolated}
+	more := part * float64(b.tokens-a.tokens)
+	if more >= math.MaxInt64 { // a provider may state any number
+		return Estimate{b.tokens, EstimateInterpolated}
+	}
+	return Estimate{min(plus(a.tokens, int64(more)), b.tokens), EstimateInterpolated}
 }
+
+// plus adds two numbers of tokens and stops at the largest.
+func plus(a, b int64) int64 { return llm.N(a).Plus(llm.N(b)).Value() }
 
 // messageBytes is about the size of the message on the wire.
 func messageBytes(m llm.Message) int64 {

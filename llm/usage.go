@@ -5,6 +5,8 @@ package llm
 import (
 	"encoding/json"
 	"math"
+	"strconv"
+	"strings"
 )
 
 // A Count is a number of tokens that may be absent. The zero value is absent,
@@ -41,6 +43,14 @@ func (c Count) Plus(d Count) Count {
 	return N(c.n + d.n)
 }
 
+// String is the number, or "unknown" when absent.
+func (c Count) String() string {
+	if !c.known {
+		return "unknown"
+	}
+	return strconv.FormatInt(c.n, 10)
+}
+
 // MarshalJSON writes the number, or null when absent.
 func (c Count) MarshalJSON() ([]byte, error) {
 	if !c.known {
@@ -71,6 +81,33 @@ type Usage struct {
 	CacheRead  Count `json:"cache_read,omitzero"`  // the part of Input that came from the cache
 	CacheWrite Count `json:"cache_write,omitzero"` // the part of Input that was written to it
 	Reasoning  Count `json:"reasoning,omitzero"`   // the part of Output that was reasoning
+}
+
+// String names the counts that are present, such as "270 in, 15 out, 12 cached", and
+// is "unknown" when none is. The total is named when it is all that is known.
+func (u Usage) String() string {
+	var b strings.Builder
+	say := func(c Count, word string) {
+		if !c.known {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(c.String() + " " + word)
+	}
+	say(u.Input, "in")
+	say(u.Output, "out")
+	if !u.Input.known && !u.Output.known {
+		say(u.Total, "in all")
+	}
+	say(u.CacheRead, "cached")
+	say(u.CacheWrite, "written to the cache")
+	say(u.Reasoning, "reasoning")
+	if b.Len() == 0 {
+		return "unknown"
+	}
+	return b.String()
 }
 
 // Known reports whether any field is present.

@@ -153,3 +153,21 @@ func TestResultBody(t *testing.T) {
 		}
 	}
 }
+
+// What a program prints of a usage can be read.
+func TestUsageAsText(t *testing.T) {
+	for want, u := range map[string]llm.Usage{
+		"unknown":                       {},
+		"270 in, 15 out, 12 cached":     {Input: llm.N(270), Output: llm.N(15), Total: llm.N(285), CacheRead: llm.N(12)},
+		"0 in":                          {Input: llm.N(0)},
+		"7 in all, 3 reasoning":         {Total: llm.N(7), Reasoning: llm.N(3)},
+		"9 out, 4 written to the cache": {Output: llm.N(9), CacheWrite: llm.N(4)},
+	} {
+		if got := fmt.Sprintf("%v", u); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := fmt.Sprint(llm.N(3), llm.Count{}); got != "3 unknown" {
+		t.Errorf("got %q", got)
+	}
+}

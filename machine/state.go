@@ -142,7 +142,10 @@ func (s *State) apply(in Input) *StateError {
 	case Steer:
 		return s.steer(in)
 	}
-	return unexpected("a nil input")
+	if in == nil {
+		return unexpected("a nil input")
+	}
+	return unexpected("a %T is no input; give the value, not a pointer to it", in)
 }
 
 // Effect is what the caller must do next: [Generate] or [ExecuteTools] while one

@@ -2,7 +2,11 @@
 
 package machine
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"fmt"
+
+	"github.com/fiducial-dev/fiducial/llm"
+)
 
 // ValidateContext reports whether messages are a conversation that a model may be
 // given (S-69): each message holds the parts that its role allows, ids of calls are
@@ -145,7 +149,10 @@ func partName(p llm.Part) string {
 	case llm.Result:
 		return "result"
 	}
-	return "nil part"
+	if p == nil {
+		return "nil part"
+	}
+	return fmt.Sprintf("%T, which is no part; give the value, not a pointer to it", p)
 }
 
 // checkReply is what the machine asks of a model's reply (S-42, S-44). It returns

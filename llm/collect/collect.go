@@ -87,6 +87,8 @@ func (c *Collector) add(ev llm.Event) error {
 	case llm.Finish:
 		return c.finish(ev.Stop)
 	case llm.Unhandled, llm.Failover:
+	default: // a pointer to an event, which is none, or nil
+		return malformed("a %T is no event of a stream", ev)
 	}
 	return nil
 }

@@ -126,6 +126,8 @@ func TestS127_Malformed(t *testing.T) {
 		"something after the end":      {finish(llm.StopEndTurn), text(0)},
 		"the end twice":                {finish(llm.StopEndTurn), finish(llm.StopEndTurn)},
 		"an end without a stop reason": {finish("")},
+		"a pointer to an event":        {text(0), delta(0, "do not "), &llm.BlockDelta{Text: "ever "}, delta(0, "delete"), stop(0), finish(llm.StopEndTurn)},
+		"no event":                     {nil},
 		"tool use without calls":       {text(0), delta(0, "x"), stop(0), finish(llm.StopToolUse)},
 	} {
 		var c collect.Collector
