@@ -275,10 +275,14 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	}
 	slots := b.bench.room(n)
 	hurry := b.inbox.hurried()
+	var mask func(string) string
+	if b.cfg.masker != nil {
+		mask = b.text
+	}
 	for i, c := range b.armed.calls {
 		slots[i] = slot{ordinal: c.ordinal, call: c.call, in: tool.Call{
 			ID: c.call.ID, Name: c.call.Name, Input: c.input,
-			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal, Hurry: hurry,
+			Run: b.cfg.run, Op: uint64(b.op), Ordinal: c.ordinal, Hurry: hurry, Mask: mask,
 		}}
 	}
 	b.armed.op = 0

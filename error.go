@@ -30,7 +30,7 @@ const (
 	KindHistory       Kind = "history append" // an observer refused a message
 	KindState         Kind = "state"          // the machine refused an input
 	KindJournal       Kind = "journal"        // the journal could not store or read
-	KindFenced        Kind = "superseded"     // another process owns the run now
+	KindFenced        Kind = "lease ended"    // the run is not this process's any more
 	KindCheckpoint    Kind = "checkpoint"     // the checkpoint function failed
 	KindNotice        Kind = "notice"         // the notice function failed
 )
@@ -165,6 +165,9 @@ func stateError(op string, err error) *Error {
 }
 
 func journalError(op string, err error) *Error {
+	if errors.Is(err, journal.ErrReplaced) {
+		return fail(KindFenced, op, err, "the run's log was removed, replaced or changed; nothing more was done here")
+	}
 	if errors.Is(err, journal.ErrFenced) {
 		return fail(KindFenced, op, err, "another process took the run over; nothing more was done here")
 	}

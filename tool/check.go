@@ -91,9 +91,10 @@ func plainProperties(schema *jsonschema.Schema) (plain map[string]property, requ
 	return plain, required
 }
 
-// decode reads input into v, a pointer to a tool's input. Its error is an
+// decode reads a call's input into v, a pointer to a tool's input. Its error is an
 // [*Error] of kind InvalidArgument that says what was wrong and what is expected.
-func (c *checker) decode(input json.RawMessage, v any) error {
+func (c *checker) decode(call Call, v any) error {
+	input := call.Input
 	if c.plain != nil && c.fits(input) && json.Unmarshal(input, v) == nil {
 		return nil
 	}
@@ -101,10 +102,10 @@ func (c *checker) decode(input json.RawMessage, v any) error {
 	if err := json.Unmarshal(input, &tree); err != nil {
 		return c.refuse(decodeFault(err))
 	}
-	var f faults
+	f := faults{mask: call.Mask}
 	f.twice(input)
 	if err := c.resolved.Validate(tree); err != nil {
-		if f.value(place{}, c.schema, tree, false); len(f.told) == 0 {
+		if f.value(nil, c.schema, tree, false); len(f.told) == 0 {
 			return c.refuse(plainWords(err))
 		}
 	}

@@ -28,16 +28,25 @@ const maxFaults = 8
 // would write it: "to.zip", "tags[2]". A model that is told all of it at once mends
 // all of it at once.
 type faults struct {
+	mask func(string) string // takes secrets out of what is quoted; nil leaves all in
 	told []string
 	more int
 }
 
-func (f *faults) add(format string, args ...any) {
+func (f *faults) add(at *place, format string, args ...any) {
 	if len(f.told) == maxFaults {
 		f.more++
 		return
 	}
-	f.told = append(f.told, fmt.Sprintf(format, args...))
+	f.told = append(f.told, at.text(f.quote)+" "+fmt.Sprintf(format, args...))
+}
+
+// quote shows the beginning of a text that a model wrote.
+func (f *faults) quote(s string) string {
+	if f.mask != nil {
+		s = f.mask(s)
+	}
+	return cutText(s)
 }
 
 func (f *faults) err() error {
@@ -53,7 +62,7 @@ func (f *faults) err() error {
 
 // value holds v against s. It knows what inferred and generated schemas say; about
 // the rest it is silent, and [plainWords] speaks.
-func (f *faults) value(at place, s *jsonschema.Schema, v any, optional bool) {
+func (f *faults) value(at *place, s *jsonschema.Schema, v any, optional bool) {
 	if s == nil || s.Ref != "" {
 		return
 	}
@@ -62,11 +71,11 @@ func (f *faults) value(at place, s *jsonschema.Schema, v any, optional bool) {
 		if v == nil && optional {
 			hint = " (leave it out when there is none)"
 		}
-		f.add("%s is %s and must be %s%s", at, shown(v), wanted(types), hint)
+		f.add(at, "is %s and must be %s%s", f.shown(v), wanted(types), hint)
 		return
 	}
 	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(e any) bool { return sameJSON(e, v) }) {
-		f.add("%s is %s and must be one of %s", at, shown(v), choices(s.Enum))
+		f.add(at, "is %s and must be one of %s", f.shown(v), choices(s.Enum))
 		return
 	}
 	switch v := v.(type) {
@@ -81,23 +90,23 @@ func (f *faults) value(at place, s *jsonschema.Schema, v any, optional bool) {
 	}
 }
 
-func (f *faults) object(at place, s *jsonschema.Schema, v map[string]any) {
+func (f *faults) object(at *place, s *jsonschema.Schema, v map[string]any) {
 	for _, key := range s.Required {
 		if _, ok := v[key]; !ok {
-			f.add("%s is missing", at.key(key))
+			f.add(at.at(key), "is missing")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		if s.Properties[key] == nil && !takes(s, key) {
-			f.add("%s is not known", at.key(key))
+			f.add(at.at(key), "is not known")
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		switch p := s.Properties[key]; {
 		case p != nil:
-			f.value(at.key(key), p, v[key], !slices.Contains(s.Required, key))
+			f.value(at.at(key), p, v[key], !slices.Contains(s.Required, key))
 		case s.PatternProperties == nil && takes(s, key):
-			f.value(at.key(key), s.AdditionalProperties, v[key], false)
+			f.value(at.at(key), s.AdditionalProperties, v[key], false)
 		}
 	}
 }
@@ -111,12 +120,12 @@ func takes(s *jsonschema.Schema, key string) bool {
 	return !closed || s.PatternProperties != nil
 }
 
-func (f *faults) array(at place, s *jsonschema.Schema, v []any) {
+func (f *faults) array(at *place, s *jsonschema.Schema, v []any) {
 	if s.MinItems != nil && len(v) < *s.MinItems {
-		f.add("%s has %d items and must have at least %d", at, len(v), *s.MinItems)
+		f.add(at, "has %d items and must have at least %d", len(v), *s.MinItems)
 	}
 	if s.MaxItems != nil && len(v) > *s.MaxItems {
-		f.add("%s has %d items and must have at most %d", at, len(v), *s.MaxItems)
+		f.add(at, "has %d items and must have at most %d", len(v), *s.MaxItems)
 	}
 	if s.PrefixItems != nil {
 		return
@@ -126,22 +135,22 @@ func (f *faults) array(at place, s *jsonschema.Schema, v []any) {
 	}
 }
 
-func (f *faults) text(at place, s *jsonschema.Schema, v string) {
+func (f *faults) text(at *place, s *jsonschema.Schema, v string) {
 	n := utf8.RuneCountInString(v)
 	if s.MinLength != nil && n < *s.MinLength {
-		f.add("%s has %d characters and must have at least %d", at, n, *s.MinLength)
+		f.add(at, "has %d characters and must have at least %d", n, *s.MinLength)
 	}
 	if s.MaxLength != nil && n > *s.MaxLength {
-		f.add("%s has %d characters and must have at most %d", at, n, *s.MaxLength)
+		f.add(at, "has %d characters and must have at most %d", n, *s.MaxLength)
 	}
 	if s.Pattern != "" {
 		if re, err := regexp.Compile(s.Pattern); err == nil && !re.MatchString(v) {
-			f.add("%s is %s and must match %s", at, shown(v), s.Pattern)
+			f.add(at, "is %s and must match %s", f.shown(v), s.Pattern)
 		}
 	}
 }
 
-func (f *faults) number(at place, s *jsonschema.Schema, v float64) {
+func (f *faults) number(at *place, s *jsonschema.Schema, v float64) {
 	for _, limit := range []struct {
 		is     *float64
 		broken func(limit float64) bool
@@ -154,7 +163,7 @@ func (f *faults) number(at place, s *jsonschema.Schema, v float64) {
 		{s.MultipleOf, func(m float64) bool { return math.Mod(v, m) != 0 }, "a multiple of"},
 	} {
 		if limit.is != nil && limit.broken(*limit.is) {
-			f.add("%s is %s and must be %s %s", at, shown(v), limit.words, number(*limit.is))
+			f.add(at, "is %s and must be %s %s", f.shown(v), limit.words, number(*limit.is))
 		}
 	}
 }
@@ -164,10 +173,10 @@ func (f *faults) number(at place, s *jsonschema.Schema, v float64) {
 func (f *faults) twice(input []byte) {
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber()
-	f.twiceIn(dec, place{})
+	f.twiceIn(dec, nil)
 }
 
-func (f *faults) twiceIn(dec *json.Decoder, at place) {
+func (f *faults) twiceIn(dec *json.Decoder, at *place) {
 	token, err := dec.Token()
 	if err != nil {
 		return
@@ -182,9 +191,9 @@ func (f *faults) twiceIn(dec *json.Decoder, at place) {
 				return
 			}
 			if seen[key]++; seen[key] == 2 {
-				f.add("%s is given more than once", at.key(key))
+				f.add(at.at(key), "is given more than once")
 			}
-			f.twiceIn(dec, at.key(key))
+			f.twiceIn(dec, at.at(key))
 		}
 	case json.Delim('['):
 		for i := 0; dec.More(); i++ {
@@ -199,7 +208,8 @@ func (f *faults) twiceIn(dec *json.Decoder, at place) {
 // plainWords says what Validate says, with the place instead of the schemas around
 // it: "validating root: validating /properties/a: not: ..." is about "a".
 func plainWords(err error) error {
-	text, at := err.Error(), place{}
+	text := err.Error()
+	var at *place
 	for {
 		inner, ok := strings.CutPrefix(text, "validating ")
 		if !ok {
@@ -211,21 +221,21 @@ func plainWords(err error) error {
 		}
 		text, at = rest, placeOf(schema)
 	}
-	return fmt.Errorf("%s is not right: %s", at, text)
+	return fmt.Errorf("%s is not right: %s", at.text(cutText), text)
 }
 
 // placeOf is where the values of a schema stand, by the pointer to it; of a list it
 // cannot tell the item.
-func placeOf(pointer string) place {
-	at := place{}
+func placeOf(pointer string) *place {
+	var at *place
 	steps := strings.Split(pointer, "/")
 	for i := 0; i < len(steps); i++ {
 		switch {
 		case steps[i] == "properties" && i+1 < len(steps):
 			i++
-			at = at.key(strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i]))
+			at = at.at(strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i]))
 		case steps[i] == "items":
-			at.path += "[]"
+			at = &place{up: at, item: -1}
 		}
 	}
 	return at
@@ -241,32 +251,52 @@ func decodeFault(err error) error {
 	if e.Field == "" {
 		return fmt.Errorf("the %s does not fit in %s", e.Value, e.Type)
 	}
-	return fmt.Errorf("%s is the %s and does not fit in %s", place{}.key(e.Field), e.Value, e.Type)
+	return fmt.Errorf("%s is the %s and does not fit in %s", (&place{isKey: true, key: e.Field}).text(cutText), e.Value, e.Type)
 }
 
-// A place is where a value stands in the arguments. The zero place is the
-// arguments themselves.
-type place struct{ path string }
+// A place is where a value stands in the arguments, as the steps to it. Nil is the
+// arguments themselves. Its words are made when they are told: most places are in
+// order, and a model may nest a thousand of them.
+type place struct {
+	up    *place
+	isKey bool
+	key   string
+	item  int // of a list; -1 for some item
+}
+
+func (p *place) at(key string) *place { return &place{up: p, isKey: true, key: key} }
+func (p *place) index(i int) *place   { return &place{up: p, item: i} }
+
+// maxSteps is how many steps to a place are told: the last ones.
+const maxSteps = 12
 
 var plainKey = regexp.MustCompile(`^[\pL\pN_$.-]+$`)
 
-func (p place) key(key string) place {
-	switch {
-	case !plainKey.MatchString(key):
-		return place{p.path + fmt.Sprintf("[%q]", cutText(key))}
-	case p.path == "":
-		return place{cutText(key)}
-	}
-	return place{p.path + "." + cutText(key)}
-}
-
-func (p place) index(i int) place { return place{p.path + "[" + strconv.Itoa(i) + "]"} }
-
-func (p place) String() string {
-	if p.path == "" {
+// text names the place; quote shows what the model wrote.
+func (p *place) text(quote func(string) string) string {
+	if p == nil {
 		return "the input"
 	}
-	return `"` + p.path + `"`
+	var steps []string // from the last one
+	for ; p != nil && len(steps) < maxSteps; p = p.up {
+		switch {
+		case !p.isKey && p.item < 0:
+			steps = append(steps, "[]")
+		case !p.isKey:
+			steps = append(steps, "["+strconv.Itoa(p.item)+"]")
+		case !plainKey.MatchString(p.key):
+			steps = append(steps, fmt.Sprintf("[%q]", quote(p.key)))
+		case p.up == nil:
+			steps = append(steps, quote(p.key))
+		default:
+			steps = append(steps, "."+quote(p.key))
+		}
+	}
+	if p != nil {
+		steps = append(steps, "...")
+	}
+	slices.Reverse(steps)
+	return `"` + strings.Join(steps, "") + `"`
 }
 
 func typesOf(s *jsonschema.Schema) []string {
@@ -316,10 +346,10 @@ func wanted(types []string) string {
 	return strings.Join(words, " or ")
 }
 
-func shown(v any) string {
+func (f *faults) shown(v any) string {
 	switch v := v.(type) {
 	case string:
-		return fmt.Sprintf("the string %q", cutText(v))
+		return fmt.Sprintf("the string %q", f.quote(v))
 	case float64:
 		return "the number " + number(v)
 	case bool:

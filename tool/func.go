@@ -77,7 +77,9 @@ func WithTypeSchema[T any](s *jsonschema.Schema) Option {
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
 	var o options
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	if !toolName.MatchString(name) {
 		return nil, &SpecError{Err: fmt.Errorf("bad name %q: %s", name, toolNameRule)}
@@ -123,35 +125,35 @@ func (f *function[In, Out]) Traits() Traits { return f.traits }
 
 func (f *function[In, Out]) Run(ctx context.Context, call Call) (Output, error) {
 	var in In
-	if err := f.check.decode(call.Input, &in); err != nil {
+	if err := f.check.decode(call, &in); err != nil {
 		return Output{}, err
 	}
 	out, err := f.fn(withCall(ctx, call), in)
 	if err != nil {
 		return Output{}, err
 	}
-	return render(out)
+	return render(call, out)
 }
 
 // render shows what a tool gave back.
-func render[T any](v T) (Output, error) {
+func render[T any](call Call, v T) (Output, error) {
 	switch v := any(&v).(type) { // a pointer, so that a string is not copied to the heap
 	case *string:
-		return TextOutput(*v), nil
+		return TextOutput(call.masked(*v)), nil
 	case *Output:
 		return *v, nil
 	}
-	return renderJSON(v)
+	return renderJSON(call, v)
 }
 
-func renderJSON(v any) (Output, error) {
+func renderJSON(call Call, v any) (Output, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return Output{}, &Error{Kind: Internal, Message: "the tool ran, and its answer cannot be shown: " + err.Error(), Err: err}
 	}
-	return TextOutput(strings.TrimSuffix(buf.String(), "\n")), nil
+	return TextOutput(call.masked(strings.TrimSuffix(buf.String(), "\n"))), nil
 }
 
 // TextOutput makes an output of a text: up to 200 bytes it is the summary alone;

@@ -58,7 +58,7 @@ func (g *generated[In, Out]) Traits() Traits { return g.traits }
 func (g *generated[In, Out]) Run(ctx context.Context, call Call) (Output, error) {
 	var in In
 	if g.check != nil {
-		if err := g.check.decode(call.Input, &in); err != nil {
+		if err := g.check.decode(call, &in); err != nil {
 			return Output{}, err
 		}
 	}
@@ -66,5 +66,5 @@ func (g *generated[In, Out]) Run(ctx context.Context, call Call) (Output, error)
 	if err != nil {
 		return Output{}, err
 	}
-	return render(out)
+	return render(call, out)
 }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,10 +33,24 @@ type entry struct {
 	traits Traits
 }
 
+// entryOf asks a tool what it is, once.
+func entryOf(t Tool) (e *entry, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, err = nil, fmt.Errorf("%w: %T panics when it is asked what it is: %v", ErrUnusable, t, p)
+		}
+	}()
+	if t == nil {
+		return nil, fmt.Errorf("%w: it is nil", ErrUnusable)
+	}
+	return &entry{tool: t, spec: t.Spec(), traits: t.Traits()}, nil
+}
+
 // The reasons why a server refuses a change, for errors.Is.
 var (
 	ErrDuplicate = errors.New("a tool of this name is registered already")
 	ErrNoTool    = errors.New("there is no tool of this name")
+	ErrUnusable  = errors.New("what was given is no tool")
 	ErrLocked    = errors.New("the list of tools is part of a locked prefix; unlock the engine first")
 )
 
@@ -43,10 +58,12 @@ var (
 type ServerError struct {
 	Op   string // register, unregister, replace
 	Tool string
-	Err  error // [ErrDuplicate], [ErrNoTool], [ErrLocked]
+	Err  error // [ErrDuplicate], [ErrNoTool], [ErrUnusable], [ErrLocked]
 }
 
-func (e *ServerError) Error() string { return fmt.Sprintf("tool: %s %s: %v", e.Op, e.Tool, e.Err) }
+func (e *ServerError) Error() string {
+	return "tool: " + strings.TrimSpace(e.Op+" "+e.Tool) + ": " + e.Err.Error()
+}
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // NewServer returns a server that holds tools. Two of one name are an error, and
@@ -65,7 +82,10 @@ func (s *Server) Register(tools ...Tool) error {
 	defer s.mu.Unlock()
 	added := make(map[string]*entry, len(tools))
 	for _, t := range tools {
-		e := &entry{tool: t, spec: t.Spec(), traits: t.Traits()}
+		e, err := entryOf(t)
+		if err != nil {
+			return &ServerError{"register", "", err}
+		}
 		name := e.spec.Name
 		if s.locked > 0 {
 			return &ServerError{"register", name, ErrLocked}
@@ -105,7 +125,10 @@ func (s *Server) Unregister(name string) error {
 func (s *Server) Replace(t Tool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &entry{tool: t, spec: t.Spec(), traits: t.Traits()}
+	e, err := entryOf(t)
+	if err != nil {
+		return &ServerError{"replace", "", err}
+	}
 	old := s.tools[e.spec.Name]
 	switch {
 	case old == nil:
@@ -190,10 +213,13 @@ func (s *Server) ExecuteCut(ctx context.Context, call Call) (Result, Cut) {
 	onCut := s.onCut
 	s.mu.RUnlock()
 	if e == nil {
-		return resultOf(ctx, call, Output{}, s.unknown(call.Name)), Cut{} // E-121: not subject to limits
+		return resultOf(ctx, call, Output{}, s.unknown(cutText(call.masked(call.Name)))), Cut{} // E-121: not subject to limits
 	}
 	out, err := runLimited(ctx, e, call)
 	r := resultOf(ctx, call, out, err)
+	if call.Mask != nil { // before anything is cut
+		r.Summary, r.Content = call.Mask(r.Summary), call.Mask(r.Content)
+	}
 	cut, isCut := limitResult(&r, cmp.Or(own, e.traits.OutputLimit, limit))
 	if isCut && onCut != nil {
 		onCut(cut)
@@ -227,8 +253,9 @@ func runLimited(ctx context.Context, e *entry, call Call) (Output, error) {
 	}
 	ch := make(chan done, 1)
 	go func() {
-		out, err := runSafe(ctx, e.tool, call)
-		ch <- done{out, err}
+		d := done{err: &Error{Kind: Internal, Message: "the tool ended its goroutine instead of returning"}}
+		defer func() { ch <- d }()
+		d.out, d.err = runSafe(ctx, e.tool, call)
 	}()
 	overtime := time.NewTimer(e.traits.TimeLimit + graceAfterLimit)
 	defer overtime.Stop()

@@ -73,6 +73,19 @@ type Call struct {
 	// takes long may then return early with a part, and say so; it is no cancel, and the
 	// run goes on. Nil means that nobody will ask.
 	Hurry <-chan struct{}
+
+	// Mask returns a text without the secrets that the engine knows. What a tool cuts
+	// short or quotes, it masks before: nobody who looks for a secret finds half of it.
+	// What [New] and a server cut themselves is masked before. Nil means that there are
+	// no secrets.
+	Mask func(text string) string
+}
+
+func (c Call) masked(s string) string {
+	if c.Mask == nil {
+		return s
+	}
+	return c.Mask(s)
 }
 
 // Key is an idempotency key: the same for this call however often it is tried,

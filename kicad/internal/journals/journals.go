@@ -159,23 +159,9 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the journal %s cannot be used: %v", e.Place, e.Err)
 }
 
-// sharedMemory is SQLITE_IOERR_SHMSIZE of https://www.sqlite.org/rescode.html: the file beside a database that its
-// readers share cannot grow, which SQLite does not call a full disk.
-const sharedMemory = 4874
-
-// numbered is an error of SQLite's, with its code.
-type numbered interface {
-	error
-	Code() int
-}
-
 // IsFull reports whether err says that a journal's disk is full.
 func IsFull(err error) bool {
-	if errors.Is(err, journal.ErrFull) || errors.Is(err, syscall.ENOSPC) {
-		return true
-	}
-	n, ok := errors.AsType[numbered](err)
-	return ok && n.Code() == sharedMemory
+	return errors.Is(err, journal.ErrFull) || errors.Is(err, syscall.ENOSPC)
 }
 
 // oneLine makes one line of what the driver says, each attempt in a line of its own, and the same of two attempts once.

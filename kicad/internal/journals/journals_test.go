@@ -170,25 +170,19 @@ func wantNoPassword(t *testing.T, err error, p journals.Place) {
 	}
 }
 
-type coded int
-
-func (c coded) Error() string { return fmt.Sprintf("disk I/O error (%d)", int(c)) }
-
-func (c coded) Code() int { return int(c) }
-
 // A full disk is called one, and where it is.
 func TestUnreachable_Full(t *testing.T) {
 	p, err := journals.Find(func(string) string { return "" }, "/repo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cause := range []error{journal.ErrFull, fmt.Errorf("open: %w", coded(4874)), &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}} {
+	for _, cause := range []error{journal.ErrFull, fmt.Errorf("open: %w", journal.ErrFull), &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}} {
 		text := (&journals.UnreachableError{Place: p, Err: cause}).Error()
 		if !journals.IsFull(cause) || !strings.Contains(text, "the disk that holds the journal "+p.String()+" is full") {
 			t.Errorf("%v: %s", cause, text)
 		}
 	}
-	if journals.IsFull(coded(10)) || journals.IsFull(fs.ErrPermission) {
+	if journals.IsFull(journal.ErrStorage) || journals.IsFull(fs.ErrPermission) {
 		t.Error("another failure is a full disk")
 	}
 }
