@@ -236,7 +236,7 @@ func (b *batch) prepare(ctx context.Context, next, to int) (answered []slot, e *
 // asked is one call after the hooks were asked about it. Without an answer it is ready to run, or the
 // batch is over.
 func (b *batch) asked(ctx context.Context, ordinal int, waiting machine.BatchCall) (answered []slot, e *exit) {
-	call := waiting.Call
+	call := waiting.Call.Clone()
 	answer, err := b.preTool(ctx, ordinal, &call, waiting.Doubt)
 	if err != nil {
 		return nil, b.fail(err)
@@ -266,7 +266,7 @@ func (b *batch) dispatch(ctx, calls context.Context) *exit {
 	n, shown := len(b.armed.calls), 0
 	for ; b.watched() && shown < n && ctx.Err() == nil; shown++ {
 		c := &b.armed.calls[shown]
-		call := c.call // a hook may have put a secret into it
+		call := c.call.Clone() // a hook may have put a secret into it
 		call.Name, call.Args = b.text(call.Name), b.jsonText(call.Args)
 		b.emit(ToolStarted{Op: b.op, Ordinal: c.ordinal, Call: call})
 	}
@@ -365,7 +365,7 @@ func (b *batch) await(ctx context.Context, n int) *exit {
 // journal, the events, and then to the hooks, when the tool ran or a hook gave the
 // result.
 func (b *batch) settle(ctx context.Context, s *slot, ran bool) *exit {
-	res := b.maskResult(s.result)
+	res := b.maskResult(s.result.Clone()) // a tool may use again what it has returned
 	call := s.call
 	if len(b.cfg.interceptors) > 0 {
 		call = b.state.BatchCall(s.ordinal).Call // as the model made it
@@ -383,7 +383,7 @@ func (b *batch) settle(ctx context.Context, s *slot, ran bool) *exit {
 		return b.fail(err)
 	}
 	if b.watched() {
-		b.emit(ToolFinished{Op: b.op, Ordinal: s.ordinal, Result: res, Ran: ran})
+		b.emit(ToolFinished{Op: b.op, Ordinal: s.ordinal, Result: res.Clone(), Ran: ran})
 		if cut := s.cut; cut.Before > 0 {
 			b.emit(Warning{Text: cut.String(), Cut: &cut})
 		}
@@ -439,7 +439,7 @@ func (b *batch) close() *exit {
 			continue
 		}
 		if res, ok := p.(llm.Result); ok {
-			b.emit(ToolFinished{Op: b.op, Ordinal: i, Result: res, Ran: true})
+			b.emit(ToolFinished{Op: b.op, Ordinal: i, Result: res.Clone(), Ran: true})
 		}
 	}
 	return nil // the machine says Cancelled now

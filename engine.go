@@ -51,16 +51,16 @@ type core struct {
 	exec   tool.Executor
 	server *tool.Server // nil with an executor of the caller's
 
-	state   machine.State
-	lock    lock  // the committed prefix
-	store   store // journal and checkpoint
-	counts  counts
-	guard   loopGuard
-	meter   meter
-	audit   cacheAudit
-	pruner  pruner
-	written written
-	inbox   inbox
+	state  machine.State
+	lock   lock  // the committed prefix
+	store  store // journal and checkpoint
+	counts counts
+	guard  loopGuard
+	meter  meter
+	audit  cacheAudit
+	pruner pruner
+	lent   lent // the history, for functions of others
+	inbox  inbox
 
 	seq         uint64 // of the last event
 	sent        int    // messages of the history that a request has held
@@ -99,6 +99,7 @@ func New(client llm.Client, opts ...Option) *Engine {
 	c.store.init(c.cfg)
 	if f := c.cfg.checkpoint; f != nil {
 		c.store.checkpoint = func(saved machine.Checkpoint) (err error) {
+			saved.History = c.lendWhole()
 			c.outside(func() { err = f(saved) })
 			return err
 		}
@@ -134,7 +135,7 @@ func (c *core) outside(f func()) {
 		f()
 		return
 	}
-	c.running, c.view, c.turnsBefore = true, c.state.History(), c.counts.lifetime
+	c.running, c.view, c.turnsBefore = true, c.seen(), c.counts.lifetime
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -158,7 +159,8 @@ func (h handle) Server() *tool.Server {
 	return h.core.server
 }
 
-// History is the conversation so far. It must not be changed. During a run it is
+// History is the conversation so far. It must not be changed; an engine with
+// interceptors gives a copy of its own, see [Interceptor]. During a run it is
 // that of the last request or earlier. After a run that was paused or failed
 // before its calls were answered it ends with these calls; Resume, or a new run,
 // answers them (S-92).
@@ -171,7 +173,16 @@ func (h handle) History() []llm.Message {
 	if h.core.running {
 		return h.core.view
 	}
-	return h.core.state.History()
+	return h.core.seen()
+}
+
+// seen is the history for others to read. Where there are hooks it is what they are
+// shown, too.
+func (c *core) seen() []llm.Message {
+	if len(c.cfg.interceptors) > 0 {
+		return c.lendWhole()
+	}
+	return c.state.History()
 }
 
 // Lock commits system prompt, tools and history as the prefix of every later
@@ -264,6 +275,7 @@ func (c *core) configure(op string) error {
 
 // restore takes over what a lost process has saved.
 func (c *core) restore(op string, saved machine.Checkpoint) error {
+	saved.History = llm.CloneMessages(saved.History)
 	r, err := machine.RecoverCheckpoint(saved)
 	if err != nil {
 		return fail(KindConfig, op, err, "WithRecovery")
@@ -287,17 +299,19 @@ func (c *core) capTruncations(op string) error {
 	return nil
 }
 
-// Append adds a message to the history. Only user messages can be added; a whole
+// Append adds a copy of a message to the history. Only user messages can be added; a whole
 // conversation is installed by ReplaceHistory.
 func (e *Engine) Append(ctx context.Context, m llm.Message) error {
+	m = m.Clone()
 	return e.edit(ctx, "append", []llm.Message{m}, func(c *core) machine.Input {
 		return machine.AppendInput{Message: c.mask(m)}
 	})
 }
 
-// ReplaceHistory installs a whole conversation. In a paused run the pending
+// ReplaceHistory installs a copy of a whole conversation. In a paused run the pending
 // request will be made of it (S-31); while calls are pending it is refused.
 func (e *Engine) ReplaceHistory(ctx context.Context, messages []llm.Message) error {
+	messages = llm.CloneMessages(messages)
 	return e.edit(ctx, "replace history", messages, func(c *core) machine.Input {
 		masked := c.maskAll(messages)
 		if c.state.Idle() {
@@ -337,7 +351,7 @@ func (h handle) SetSettings(s llm.Settings) error {
 	if err := c.checkSettings(op, s); err != nil {
 		return err
 	}
-	c.cfg.settings = s
+	c.cfg.settings = s.Clone()
 	return nil
 }
 
@@ -462,7 +476,7 @@ func (c *core) edited(in machine.Input) {
 	c.store.owed = 0 // S-90
 	c.guard = loopGuard{}
 	c.meter.forget()
-	c.pruner, c.written = pruner{}, written{}
+	c.pruner, c.lent = pruner{}, lent{}
 	c.audit.forget(CachePrefixEdited)
 }
 

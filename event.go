@@ -148,7 +148,8 @@ func (RunFinished) eventData()         {}
 // An EventSink hears of every event, in order, from one goroutine at a time. The
 // run waits for it: a slow sink makes a run slow and loses nothing. It may read the
 // engine, send to it and pause it; what would start another run is refused with
-// [ErrBusy]. Its panic goes through to the caller of Run; the run can be resumed
+// [ErrBusy]. Messages, results and answers in an event are copies, which it may change.
+// Its panic goes through to the caller of Run; the run can be resumed
 // then.
 type EventSink interface {
 	Emit(Event)

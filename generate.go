@@ -57,7 +57,7 @@ func (r *run) generate(ctx, draft context.Context) *exit {
 func (r *run) show() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.view = r.state.History()
+	r.view = r.seen()
 }
 
 // cancelError is what a run ends with whose context has ended.
@@ -134,7 +134,7 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	if r.cfg.notice == nil || !ok || r.noticed == p.Op || r.state.Noticed() {
 		return nil
 	}
-	text, err := guarded(func() (string, error) { return r.cfg.notice(ctx, r.state.History()) })
+	text, err := guarded(func() (string, error) { return r.cfg.notice(ctx, r.lendWhole()) })
 	switch {
 	case ctx.Err() != nil:
 		return nil // generate cancels; the notice was not used (S-105)
@@ -153,7 +153,6 @@ func (r *run) addNotice(ctx context.Context) *exit {
 	fresh := r.state.Len() <= max(r.sent, r.lock.n)
 	if !fresh {
 		r.pruner.unsee(r.state.Len() - 1)
-		r.written.forget(r.state.Len() - 1)
 	}
 	if err := step(r.core, r.op, machine.Notice{Op: p.Op, Text: text, Fresh: fresh}); err != nil {
 		return r.fail(err)
@@ -165,37 +164,47 @@ func (r *run) addNotice(ctx context.Context) *exit {
 // request makes the request of the history as it stands and lets the hooks have
 // it. It never goes out without the committed prefix, nor unpaired.
 func (r *run) request(ctx context.Context) (*llm.Request, *exit) {
-	messages := r.project()
 	req := &r.bench.req
 	*req = llm.Request{
-		System: r.lock.system, Tools: r.lock.tools, Messages: messages, Prefix: r.lock.n,
+		System: r.lock.system, Tools: r.lock.tools, Messages: r.project(), Prefix: r.lock.n,
 		Settings: r.cfg.settings, CacheKey: r.cfg.cacheKey, CacheAnchor: -1,
 	}
-	if len(r.cfg.interceptors) == 0 {
-		if err := r.lock.verify(req, false); err != nil {
-			return nil, r.fail(err)
-		}
-		return req, nil
+	if len(r.cfg.interceptors) > 0 {
+		return req, r.edit(ctx, req)
 	}
-	req.Tools = slices.Clone(req.Tools)
-	r.written.take(r.state.History())
-	e := r.preRequest(ctx, req)
-	if n := r.written.mend(r.state.History()); n >= 0 && (e == nil || e.err == nil) {
-		return nil, r.fail(r.wroteInto(n))
-	}
-	if e != nil || !r.generating() {
-		return nil, e
-	}
-	if err := r.lock.verify(req, true); err != nil {
+	if err := r.lock.verify(req, false); err != nil {
 		return nil, r.fail(err)
 	}
-	if len(req.Messages) != len(messages) || &req.Messages[0] != &messages[0] {
-		if err := checkRequest(req.Messages); err != nil {
-			return nil, r.fail(contractError(HookPreRequest, "the request it left: %w", err))
+	return req, nil
+}
+
+// edit lets the hooks have a request of their own and takes over into req what they made
+// of it. What they keep of theirs has no say in what is sent.
+func (r *run) edit(ctx context.Context, req *llm.Request) *exit {
+	theirs := *req
+	given := r.lendSent(req.Messages)
+	theirs.Tools, theirs.Messages, theirs.Settings = r.lock.lent.of(r.lock.tools), given, req.Settings.Clone()
+	e := r.preRequest(ctx, &theirs)
+	edited := theirs
+	verified := r.lock.verify(&edited, true) // before what they wrote into is put back
+	if n := r.takeBack(); n >= 0 && (e == nil || e.err == nil) {
+		return r.fail(r.wroteInto(n))
+	}
+	if e != nil || !r.generating() {
+		return e
+	}
+	if verified != nil {
+		return r.fail(verified)
+	}
+	edited.Messages = kept(edited.Messages, given, req.Messages)
+	edited.Tools, edited.Prefix, edited.Settings = r.lock.tools, r.lock.n, edited.Settings.Clone()
+	if len(edited.Messages) != len(req.Messages) || &edited.Messages[0] != &req.Messages[0] {
+		if err := checkRequest(edited.Messages); err != nil {
+			return r.fail(contractError(HookPreRequest, "the request it left: %w", err))
 		}
 	}
-	req.Prefix = r.lock.n
-	return req, nil
+	*req = edited
+	return nil
 }
 
 // wroteInto is for a hook that has written into message n instead of replacing it.
@@ -302,7 +311,7 @@ func (r *run) accept(op machine.OperationID, reply collect.Reply) error {
 	}
 	r.audit.served(r.core, op, reply.Usage)
 	if r.watched() {
-		r.emit(GenerationFinished{Op: op, Message: m, Usage: reply.Usage})
+		r.emit(GenerationFinished{Op: op, Message: m.Clone(), Usage: reply.Usage})
 	}
 	for _, ev := range refused {
 		r.emit(ev)

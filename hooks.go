@@ -16,7 +16,7 @@ func (r *run) invocation(phase HookPhase) Invocation {
 	inv := Invocation{
 		Phase: phase, Trace: r.cfg.trace, Run: r.cfg.run,
 		Turn: r.counts.turns, Request: r.counts.requests, Usage: r.counts.usage,
-		History: r.state.History(), core: r.core,
+		History: r.lend(), core: r.core,
 	}
 	if p, ok := r.state.Pending(); ok {
 		inv.Op = p.Op
@@ -29,6 +29,9 @@ func (r *run) invocation(phase HookPhase) Invocation {
 func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exit) {
 	var out []llm.Message
 	for _, m := range in {
+		if len(r.cfg.interceptors) > 0 {
+			m = m.Clone() // what a hook changes of it is not the caller's
+		}
 		var behind []llm.Message
 		for _, i := range r.cfg.interceptors {
 			answer, err := hook(r.core, func() (PromptAnswer, error) {
@@ -52,6 +55,7 @@ func (r *run) submit(ctx context.Context, in []llm.Message) ([]llm.Message, *exi
 		}
 		out = append(append(out, m), behind...)
 	}
+	out = llm.CloneMessages(out) // the caller may write to the messages later, and a hook
 	if err := checkUser(out); err != nil {
 		return nil, r.fail(fail(KindState, r.op, err, ""))
 	}
@@ -149,7 +153,7 @@ func (r *run) afterResponse(ctx context.Context, m llm.Message) *exit {
 	var more []llm.Message
 	for _, i := range r.cfg.interceptors {
 		answer, err := hook(r.core, func() (ResponseAnswer, error) {
-			return i.AfterResponse(ctx, r.invocation(HookAfterResponse), m)
+			return i.AfterResponse(ctx, r.invocation(HookAfterResponse), m.Clone())
 		})
 		if err != nil {
 			return r.fail(hookError(HookAfterResponse, err))
@@ -202,6 +206,7 @@ func (b *batch) preTool(ctx context.Context, ordinal int, call *llm.Call, doubt 
 		}
 		switch a := answer.(type) {
 		case Synthetic:
+			a.Result = a.Result.Clone()
 			if a.Result.CallID != "" && a.Result.CallID != id {
 				return nil, contractError(HookPreTool, "the synthetic result answers %q, and the call is %q", a.Result.CallID, id)
 			}
@@ -233,7 +238,7 @@ func (b *batch) postTool(ctx context.Context, ordinal int, call llm.Call, res ll
 	for _, i := range b.cfg.interceptors {
 		inv := b.invocation(HookPostTool)
 		inv.Op, inv.CallID, inv.Ordinal = b.op, call.ID, ordinal // its batch may be complete by now
-		answer, err := hook(b.core, func() (PostAnswer, error) { return i.PostTool(ctx, inv, call, res) })
+		answer, err := hook(b.core, func() (PostAnswer, error) { return i.PostTool(ctx, inv, call.Clone(), res.Clone()) })
 		if err != nil {
 			return nil, hookError(HookPostTool, err)
 		}
@@ -253,7 +258,7 @@ func (b *batch) postTool(ctx context.Context, ordinal int, call llm.Call, res ll
 func (r *run) observeExit(ctx context.Context, e exit) {
 	for _, i := range r.cfg.interceptors {
 		_, err := hook(r.core, func() (struct{}, error) {
-			return struct{}{}, i.RunExit(context.WithoutCancel(ctx), r.invocation(HookRunExit), e.out, e.err)
+			return struct{}{}, i.RunExit(context.WithoutCancel(ctx), r.invocation(HookRunExit), e.out.clone(), e.err)
 		})
 		if err == nil {
 			continue

@@ -48,6 +48,7 @@ func (l *Locked) Send(ctx context.Context, key string, m llm.Message) (err error
 	if stale {
 		return fail(KindStale, op, nil, "the engine was unlocked")
 	}
+	m = m.Clone()
 	if err := checkUser([]llm.Message{m}); err != nil {
 		return fail(KindState, op, err, "")
 	}
@@ -206,6 +207,7 @@ func (r *run) later(phase HookPhase, messages ...llm.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
+	messages = llm.CloneMessages(messages)
 	if err := checkUser(messages); err != nil {
 		return contractError(phase, "what it wants added: %w", err)
 	}
@@ -235,7 +237,7 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	masked := r.maskAll(messages)
+	masked := r.maskAll(llm.CloneMessages(messages))
 	for _, m := range masked {
 		if err := r.observe(m); err != nil {
 			return err
@@ -245,7 +247,7 @@ func (r *run) takeIn(keys []string, messages []llm.Message) error {
 		return err
 	}
 	if r.watched() {
-		r.emit(Steered{Messages: masked})
+		r.emit(Steered{Messages: llm.CloneMessages(masked)})
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ import (
 // A hook that fails, or panics, stops the run with an error of kind interceptor: a
 // failed hook never counts as Continue. The messages that a hook adds are user
 // messages.
+//
+// What a hook is given is a copy, bytes of images included, and what it gives is
+// copied: neither side sees what the other does to it later.
 type Interceptor interface {
 	// PromptSubmit is asked when a run is given a message, before the message
 	// becomes history. It may change the message.
@@ -30,10 +33,11 @@ type Interceptor interface {
 	PendingHistory(ctx context.Context, inv Invocation) ([]llm.Message, error)
 
 	// PreRequest is asked before every request. Changes to req are for this request
-	// only and must not touch the committed prefix; its slices must not be written
-	// to, only replaced. An engine with interceptors compares the history with what it
-	// held before each request: when it was written to, what was there is put back and
-	// the run ends with an error.
+	// only, settings included, and must not touch the committed prefix. What is behind
+	// req.Messages and req.Tools must not be written to, only replaced: the engine
+	// lends one copy of the history for the whole run. When it was written to, it is put
+	// back and the run ends with an error. What a hook does to req after it has answered
+	// has no say in what is sent.
 	PreRequest(ctx context.Context, inv Invocation, req *llm.Request) (RequestAnswer, error)
 
 	// AfterResponse is asked when a complete reply is history and none of its calls
@@ -77,7 +81,8 @@ type Invocation struct {
 	// "not executed", and a [Synthetic] must not say so either.
 	MayHaveRun bool
 
-	// History is the conversation so far; it must not be changed.
+	// History is the conversation so far, in the copy that PreRequest speaks of; it
+	// must not be changed.
 	History []llm.Message
 
 	core *core

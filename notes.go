@@ -3,6 +3,7 @@
 package fiducial
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,7 +47,7 @@ func (inv Invocation) Note(kind string, data json.RawMessage) {
 	if c == nil {
 		return
 	}
-	kind, data = c.text(kind), validData(data)
+	kind, data = c.text(kind), validData(bytes.Clone(data))
 	if err := checkNote(kind, data); err != nil {
 		c.badNote = &HookError{Category: HookContract, Err: err}
 		return
@@ -106,7 +107,11 @@ func (n *notes) stored(bodies []journal.Body) {
 func (n *notes) all() []journal.Note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clip(n.list)
+	list := slices.Clone(n.list)
+	for i := range list {
+		list[i].Data = bytes.Clone(list[i].Data)
+	}
+	return list
 }
 
 // Notes are the notes that others than the engine left in the journal of the run, in

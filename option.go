@@ -5,6 +5,7 @@ package fiducial
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -105,14 +106,14 @@ func WithExecutor(x tool.Executor) Option {
 	}
 }
 
-// WithHistory sets the conversation to begin with. It must be valid context, see
+// WithHistory sets the conversation to begin with, a copy of messages. It must be valid context, see
 // [machine.ValidateContext].
 func WithHistory(messages ...llm.Message) Option {
-	return func(c *config) { c.history = messages }
+	return func(c *config) { c.history = llm.CloneMessages(messages) }
 }
 
 // WithSettings shapes how the model answers.
-func WithSettings(s llm.Settings) Option { return func(c *config) { c.settings = s } }
+func WithSettings(s llm.Settings) Option { return func(c *config) { c.settings = s.Clone() } }
 
 // WithJournal stores the run in j under the name run. When the run exists, the
 // first Run, Resume or Open takes it up where it stands.
@@ -133,7 +134,9 @@ func WithDurable() Option { return func(c *config) { c.durable = true } }
 func WithOwner(owner string) Option { return func(c *config) { c.owner = owner } }
 
 // WithLabels are words to find the run by in its journal.
-func WithLabels(labels map[string]string) Option { return func(c *config) { c.labels = labels } }
+func WithLabels(labels map[string]string) Option {
+	return func(c *config) { c.labels = maps.Clone(labels) }
+}
 
 // WithInterceptor adds interceptors behind those given before.
 func WithInterceptor(i ...Interceptor) Option {
@@ -161,7 +164,8 @@ func WithTrace(t TraceContext) Option { return func(c *config) { c.trace = t } }
 
 // WithCheckpoint calls f at the points of S-84: after input was added, before a
 // request, after a reply, before calls start, after their results, and at the
-// end. When f fails the run stops before the next effect, and
+// end. What f is given is a copy; its history is the same one each time, with what has
+// come since, and must not be changed. When f fails the run stops before the next effect, and
 // [Locked.Checkpoint] tries again. It is for callers with a store of their own.
 func WithCheckpoint(f func(machine.Checkpoint) error) Option {
 	return func(c *config) {

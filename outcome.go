@@ -59,6 +59,12 @@ type Outcome struct {
 	Turns, Requests, Batches int
 }
 
+// clone shares nothing with o that could be written to.
+func (o Outcome) clone() Outcome {
+	o.Answer = llm.CloneParts(o.Answer)
+	return o
+}
+
 // Text is the answer's text.
 func (o Outcome) Text() string {
 	var b strings.Builder

@@ -24,8 +24,7 @@ type lock struct {
 	n       int // messages of the history
 	digest  string
 	base    []llm.Message // the n messages, as last seen in the history
-	holds   imprint       // of tools and base, where hooks have requests in hand
-	hooks   bool
+	lent    lentTools
 	release func()
 	closed  bool // the tools were let go by Close; a run locks them again
 }
@@ -67,8 +66,7 @@ func (c *core) commitPrefix(op string) (err error) {
 	if !sameTools(specs, c.lock.tools) {
 		c.audit.forget(CacheToolsChanged)
 	}
-	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, hooks: len(c.cfg.interceptors) > 0, release: release}
-	c.lock.watch()
+	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
 	if c.store.j != nil {
 		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
 	}
@@ -76,7 +74,7 @@ func (c *core) commitPrefix(op string) (err error) {
 }
 
 func (c *core) specs() []llm.Tool {
-	specs := slices.Clone(c.exec.Specs())
+	specs := llm.CloneTools(c.exec.Specs()) // whoever made a schema may write to it
 	slices.SortStableFunc(specs, func(a, b llm.Tool) int { return strings.Compare(a.Name, b.Name) })
 	return specs
 }
@@ -152,15 +150,7 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with; %s", stored.N, openFirst)
 	}
 	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
-	l.watch()
 	return nil
-}
-
-// watch remembers what the prefix holds.
-func (l *lock) watch() {
-	if l.hooks {
-		l.holds = imprintOf(l.tools, l.base)
-	}
 }
 
 func diffTools(old, now map[string]string) string {
@@ -182,9 +172,9 @@ func diffTools(old, now map[string]string) string {
 }
 
 // verify refuses a request that does not begin with the committed prefix.
-// Edited says that somebody else had the request in hand: then tools and messages
-// are compared by what they hold. Otherwise they come from the history, which only
-// grows, and it is enough that they are the same values.
+// Edited says that somebody else made it: then tools and messages are compared by what
+// they hold. Otherwise they come from the history, which only grows, and it is enough
+// that they are the same values.
 func (l *lock) verify(req *llm.Request, edited bool) error {
 	const op = "request"
 	switch {
@@ -197,7 +187,7 @@ func (l *lock) verify(req *llm.Request, edited bool) error {
 	}
 	prefix := req.Messages[:l.n]
 	if edited {
-		if !l.holds.matches(req.Tools, prefix) {
+		if !equalMessages(prefix, l.base) {
 			return fail(KindPrefix, op, nil, "a tool or a message of the committed prefix was changed")
 		}
 		return nil
@@ -212,22 +202,6 @@ func (l *lock) verify(req *llm.Request, edited bool) error {
 	}
 	l.base = prefix
 	return nil
-}
-
-func sameTools(a, b []llm.Tool) bool {
-	if len(a) != len(b) || len(a) > 0 && &a[0] == &b[0] {
-		return len(a) == len(b)
-	}
-	return slices.EqualFunc(a, b, func(x, y llm.Tool) bool {
-		return x.Name == y.Name && x.Description == y.Description && string(x.Schema) == string(y.Schema)
-	})
-}
-
-// sameMessage compares without looking into parts: the same message has the same
-// array of parts.
-func sameMessage(a, b llm.Message) bool {
-	return a.Role == b.Role && a.Stop == b.Stop && len(a.Parts) == len(b.Parts) &&
-		(len(a.Parts) == 0 || &a.Parts[0] == &b.Parts[0])
 }
 
 func digestOf(messages []llm.Message) (string, error) {

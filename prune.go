@@ -62,7 +62,8 @@ type pruner struct {
 	next     int           // candidates are counted up to here
 	count    int           // of them, from mark on
 	saves    int64
-	answered int // images of the messages before this one are left out
+	answered int  // images of the messages before this one are left out
+	lent     lent // sent, for the hooks
 }
 
 // project is the history as it is sent. Where nothing is left out it is the history
@@ -80,9 +81,6 @@ func (c *core) project() []llm.Message {
 		return history
 	}
 	p.sent = append(p.sent, history[len(p.sent):]...)
-	if len(c.cfg.interceptors) > 0 { // they may write into it
-		return slices.Clone(p.sent)
-	}
 	return slices.Clip(p.sent)
 }
 
@@ -143,6 +141,7 @@ func (p *pruner) move(history []llm.Message, mark, locked int) {
 // own makes the projection a list that no request has seen.
 func (p *pruner) own(history []llm.Message) {
 	p.sent = append(slices.Clone(p.sent), history[len(p.sent):]...)
+	p.lent = lent{}
 }
 
 // shown is the message n as it was sent, or will be.

@@ -45,7 +45,7 @@ var (
 	errLost  = errors.New("fiducial: another process took the run over")
 )
 
-// Run adds user messages and drives the model and the tools until the run ends.
+// Run adds copies of user messages and drives the model and the tools until the run ends.
 // Without a message it starts on the history as it stands. A run that was paused
 // before is given up.
 //
@@ -169,7 +169,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 		done()
 		return Outcome{Reason: Failed}, err
 	}
-	c.running, c.view, c.stream, c.observerErr = true, c.state.History(), stream, nil
+	c.running, c.view, c.stream, c.observerErr = true, c.seen(), stream, nil
 	c.turnsBefore, c.warned = c.counts.lifetime, warned{}
 	c.inbox.begin()
 	done()
@@ -189,7 +189,9 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 	if err := r.leave(ctx); err != nil && e.err == nil {
 		e = r.failed(err)
 	}
-	r.emit(RunFinished{Outcome: e.out, Err: e.err})
+	if r.watched() {
+		r.emit(RunFinished{Outcome: e.out.clone(), Err: e.err})
+	}
 	return e.out, e.err
 }
 
@@ -446,7 +448,7 @@ func (r *run) finish(eff machine.Finished) *exit {
 		reason = OutputCap
 	}
 	out := r.outcome(reason)
-	out.Answer, out.Stop = eff.Answer, eff.Stop
+	out.Answer, out.Stop = llm.CloneParts(eff.Answer), eff.Stop
 	return &exit{out, nil}
 }
 
@@ -492,7 +494,7 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 
 func (r *run) observe(m llm.Message) error {
 	for _, f := range r.cfg.observers {
-		if err := tried(func() error { return f(m) }); err != nil {
+		if err := tried(func() error { return f(m.Clone()) }); err != nil {
 			return fail(KindHistory, r.op, err, "")
 		}
 	}

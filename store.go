@@ -350,7 +350,7 @@ func (c *core) install(r *replayed) {
 	}
 	c.guard, c.audit = r.guard, cacheAudit{}
 	c.meter.replace(&r.meter)
-	c.pruner, c.written = pruner{}, written{}
+	c.pruner, c.lent = pruner{}, lent{}
 	if mark := min(r.mark, c.state.Len()); mark > 0 && c.cfg.prune != nil {
 		c.pruner.move(c.state.History(), mark, c.lock.n)
 	}

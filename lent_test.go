@@ -4,6 +4,8 @@ package fiducial
 
 import (
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,8 +38,9 @@ func edit[T llm.Part](m []llm.Message, message, part int, f func(*T)) {
 	m[message].Parts[part] = p
 }
 
-// TestImprintSeesEveryWrite writes to each thing in a request that can be written to.
-func TestImprintSeesEveryWrite(t *testing.T) {
+// TestLentSeesEveryWrite writes to each thing in a request that can be written to. It is
+// seen, and put back, and what the engine has stays as it was.
+func TestLentSeesEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func([]llm.Tool, []llm.Message){
 		"tool":            func(tools []llm.Tool, _ []llm.Message) { tools[0].Name = "x" },
@@ -73,28 +76,98 @@ func TestImprintSeesEveryWrite(t *testing.T) {
 		"result's note":   func(_ []llm.Tool, m []llm.Message) { edit(m, 2, 0, func(p *llm.Result) { p.Notes[0].Data[0] = 'x' }) },
 	} {
 		tools, messages := filled()
-		p := imprintOf(tools, messages)
-		if !p.matches(tools, messages) {
-			t.Fatal("it differs from itself")
+		var l lent
+		var lt lentTools
+		lentMessages := func() []llm.Message {
+			return l.of(messages, func(i int) llm.Message { return messages[i].Clone() })
 		}
-		write(tools, messages)
-		if p.matches(tools, messages) {
+		write(lt.of(tools), lentMessages())
+		toolsSame := sameTools(lt.of(tools), tools)
+		l.mend()
+		lt.mend(tools)
+		if toolsSame && l.found() < 0 {
 			t.Errorf("%s: not seen", name)
+		}
+		wantTools, want := filled()
+		if !reflect.DeepEqual(tools, wantTools) || !reflect.DeepEqual(messages, want) {
+			t.Errorf("%s: it has changed what the engine has", name)
+		}
+		if !reflect.DeepEqual(lt.of(tools), wantTools) || !reflect.DeepEqual(lentMessages(), want) {
+			t.Errorf("%s: it was not put back", name)
+		}
+		if l.mend(); l.found() >= 0 {
+			t.Errorf("%s: seen again", name)
 		}
 	}
 }
 
-// BenchmarkImprint is what an engine with interceptors pays before each request for a
-// committed prefix of 1000 messages and 400 KB.
-func BenchmarkImprint(b *testing.B) {
+// What is cut off, or replaced at the end, is lent anew, and those who have it keep it.
+func TestLentFollowsTheEnd(t *testing.T) {
+	t.Parallel()
+	var l lent
+	of := func(m []llm.Message) []llm.Message {
+		return l.of(m, func(i int) llm.Message { return m[i].Clone() })
+	}
+	messages := []llm.Message{llm.UserText("a"), llm.UserText("b"), llm.UserText("c")}
+	old := of(messages)
+	other := []llm.Message{messages[0], llm.UserText("d"), llm.UserText("e"), llm.UserText("f")}
+	if got := of(other); !reflect.DeepEqual(got, other) {
+		t.Errorf("got %v", got)
+	}
+	if got := of(other[:1]); !reflect.DeepEqual(got, other[:1]) {
+		t.Errorf("got %v", got)
+	}
+	if !reflect.DeepEqual(old, messages) {
+		t.Errorf("what was lent before is %v", old)
+	}
+}
+
+// What a hook left as it was is sent as the engine has it; the rest is a copy.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	truth := []llm.Message{llm.UserText("a"), llm.UserText("b"), llm.UserText("c"), llm.UserText("d")}
+	given := llm.CloneMessages(truth)
+	x := llm.UserText("x")
+	for name, messages := range map[string][]llm.Message{
+		"all":       given,
+		"front":     {x, given[0], given[1], given[2], given[3]},
+		"end":       {given[0], given[1], given[2], given[3], x},
+		"middle":    {given[0], x, given[3]},
+		"less":      given[:2],
+		"late":      given[2:],
+		"twice":     {given[0], given[0], given[3], given[3]},
+		"backwards": {given[3], given[2], given[1], given[0]},
+		"none":      nil,
+	} {
+		got := kept(messages, given, truth)
+		if !reflect.DeepEqual(got, messages) {
+			t.Errorf("%s: got %v, want %v", name, got, messages)
+		}
+		for _, m := range got {
+			for _, theirs := range append(slices.Clone(messages), given...) {
+				if &m.Parts[0] == &theirs.Parts[0] {
+					t.Errorf("%s: %v is shared", name, m)
+				}
+			}
+		}
+	}
+	if got := kept([]llm.Message{x, given[3]}, given, truth); &got[1].Parts[0] != &truth[3].Parts[0] {
+		t.Error("what was left at the end is a copy")
+	}
+}
+
+// BenchmarkMend is what an engine with interceptors pays before each request for a
+// history of 1000 messages and 400 KB.
+func BenchmarkMend(b *testing.B) {
 	var messages []llm.Message
 	for range 500 {
 		messages = append(messages, llm.UserText(strings.Repeat("x", 400)), llm.AssistantText(strings.Repeat("y", 400)))
 	}
-	p := imprintOf(nil, messages)
+	var l lent
+	l.of(messages, func(i int) llm.Message { return messages[i].Clone() })
 	b.ReportAllocs()
 	for b.Loop() {
-		if !p.matches(nil, messages) {
+		if l.mend(); l.found() >= 0 {
 			b.Fatal("changed")
 		}
 	}
