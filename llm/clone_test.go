@@ -12,37 +12,33 @@ import (
 
 // overwrite changes everything that v holds by a pointer or in a list.
 func overwrite(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			change(v.Elem())
-			overwrite(v.Elem())
-		}
-	case reflect.Interface:
+	k := v.Kind()
+	switch {
+	case k == reflect.Pointer && !v.IsNil():
+		change(v.Elem())
 		overwrite(v.Elem())
-	case reflect.Struct:
-		for i := range v.NumField() {
-			overwrite(v.Field(i))
+	case k == reflect.Interface:
+		overwrite(v.Elem())
+	case k == reflect.Struct:
+		for _, f := range v.Fields() {
+			overwrite(f)
 		}
-	case reflect.Slice:
+	case k == reflect.Slice:
 		for i := range v.Len() {
 			overwrite(v.Index(i))
 			change(v.Index(i))
 		}
-	default:
 	}
 }
 
 func change(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(v.String() + "x")
-	case reflect.Uint8:
+	switch {
+	case v.CanUint():
 		v.SetUint(v.Uint() + 1)
-	case reflect.Float64:
-		v.SetFloat(v.Float() + 1)
-	case reflect.Int:
+	case v.CanInt():
 		v.SetInt(v.Int() + 1)
+	case v.CanFloat():
+		v.SetFloat(v.Float() + 1)
 	default:
 		v.SetZero()
 	}
