@@ -139,7 +139,7 @@ func (f *function[In, Out]) Run(ctx context.Context, call Call) (Output, error) 
 func render[T any](call Call, v T) (Output, error) {
 	switch v := any(&v).(type) { // a pointer, so that a string is not copied to the heap
 	case *string:
-		return TextOutput(call.masked(*v)), nil
+		return textOutput(call, *v), nil
 	case *Output:
 		return *v, nil
 	}
@@ -153,13 +153,18 @@ func renderJSON(call Call, v any) (Output, error) {
 	if err := enc.Encode(v); err != nil {
 		return Output{}, &Error{Kind: Internal, Message: "the tool ran, and its answer cannot be shown: " + err.Error(), Err: err}
 	}
-	return TextOutput(call.masked(strings.TrimSuffix(buf.String(), "\n"))), nil
+	return textOutput(call, strings.TrimSuffix(buf.String(), "\n")), nil
 }
 
 // TextOutput makes an output of a text: up to 200 bytes it is the summary alone;
 // a longer one gives a summary with the number of lines and the first 80
 // characters of the first line, and the text as the content (E-99).
-func TextOutput(s string) Output {
+func TextOutput(s string) Output { return textOutput(Call{}, s) }
+
+func textOutput(call Call, s string) Output {
+	if len(s) > 200 {
+		s = call.masked(s)
+	}
 	if len(s) <= 200 {
 		return Output{Summary: s}
 	}

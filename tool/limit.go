@@ -38,9 +38,9 @@ var reserve = len(fmt.Sprintf(cutNote, 1)) + 19
 
 // limitResult cuts the texts of a result to limit bytes each, and tells whether it
 // did. Images stay.
-func limitResult(r *Result, limit int) (cut Cut, isCut bool) {
-	summary, a := limitContent(r.Summary, summaryLimit(limit))
-	content, b := limitContent(r.Content, limit)
+func limitResult(call Call, r *Result, limit int) (cut Cut, isCut bool) {
+	summary, a := limitContent(call, r.Summary, summaryLimit(limit))
+	content, b := limitContent(call, r.Content, limit)
 	if a || b {
 		cut = Cut{Tool: r.Name, Limit: limit}
 	}
@@ -73,12 +73,15 @@ func wholeWords(text string) string {
 
 // limitContent cuts the content of a result to limit bytes (E-112 to E-118). A
 // limit of 0 cuts nothing. Text that is not UTF-8 is made so first, since no
-// provider takes it.
-func limitContent(content string, limit int) (string, bool) {
+// provider takes it. What is cut is masked before.
+func limitContent(call Call, content string, limit int) (string, bool) {
 	if !utf8.ValidString(content) {
 		content = strings.ToValidUTF8(content, "\uFFFD")
 	}
 	if limit <= 0 || len(content) <= limit {
+		return content, false
+	}
+	if content = call.masked(content); len(content) <= limit {
 		return content, false
 	}
 	kept := wholeWords(llm.CutUTF8(content, limit-reserve))

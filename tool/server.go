@@ -217,10 +217,7 @@ func (s *Server) ExecuteCut(ctx context.Context, call Call) (Result, Cut) {
 	}
 	out, err := runLimited(ctx, e, call)
 	r := resultOf(ctx, call, out, err)
-	if call.Mask != nil { // before anything is cut
-		r.Summary, r.Content = call.Mask(r.Summary), call.Mask(r.Content)
-	}
-	cut, isCut := limitResult(&r, cmp.Or(own, e.traits.OutputLimit, limit))
+	cut, isCut := limitResult(call, &r, cmp.Or(own, e.traits.OutputLimit, limit))
 	if isCut && onCut != nil {
 		onCut(cut)
 	}
