@@ -67,8 +67,9 @@ type core struct {
 	noticed     machine.OperationID
 	reviewed    machine.OperationID // the batch whose reply AfterResponse has let pass
 	armed       armed
-	badNote     error         // of the hook that was called last
-	extra       []llm.Message // what hooks want added at the next boundary
+	draft       machine.OperationID // the reply that the reader of a stream saw in part, 0 when none is
+	badNote     error               // of the hook that was called last
+	extra       []llm.Message       // what hooks want added at the next boundary
 	observerErr error
 	stream      EventSink // of Stream, beside cfg.sink
 }

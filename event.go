@@ -51,7 +51,9 @@ type (
 		Text  string
 	}
 
-	// DraftReset says that the reply broke; displays drop what they showed of it.
+	// DraftReset says that the reply broke; displays drop what they showed of it. It
+	// comes also at the beginning of a stream, when the loop over the one before was left
+	// in the middle of a reply; see [Locked.Stream].
 	DraftReset struct{ Op machine.OperationID }
 
 	// GenerationRetry says that the request failed and is sent again after Wait.

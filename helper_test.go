@@ -134,12 +134,15 @@ func (e *events) Emit(ev fiducial.Event) { e.all = append(e.all, ev) }
 func (e *events) names() []string {
 	var out []string
 	for _, ev := range e.all {
-		name := strings.TrimPrefix(fmt.Sprintf("%T", ev.Data), "fiducial.")
-		if name != "Delta" {
+		if name := eventName(ev); name != "Delta" {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+func eventName(ev fiducial.Event) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", ev.Data), "fiducial.")
 }
 
 func count[T fiducial.EventData](e *events) int {

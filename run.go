@@ -62,7 +62,7 @@ var (
 // ContextWindowExceeded or Failed, and then it is an [*Error]. The outcome is
 // valid in any case, and the history can be read and sent.
 func (l *Locked) Run(ctx context.Context, in ...llm.Message) (Outcome, error) {
-	return l.drive(ctx, "run", in, nil)
+	return l.drive(ctx, ctx, "run", in, nil)
 }
 
 // Resume goes on with what is pending: after a pause, a yield, a raised limit, a
@@ -71,7 +71,7 @@ func (l *Locked) Run(ctx context.Context, in ...llm.Message) (Outcome, error) {
 // do about them. When the run has finished, and no message was sent to it since, it
 // returns its outcome again and does nothing.
 func (l *Locked) Resume(ctx context.Context) (Outcome, error) {
-	return l.drive(ctx, "resume", nil, nil)
+	return l.drive(ctx, ctx, "resume", nil, nil)
 }
 
 // Open takes up the run in the journal without running it, so that History can be
@@ -121,7 +121,12 @@ func (l *Locked) Checkpoint(ctx context.Context) error {
 }
 
 // Stream is Run that yields the events. Leaving the loop cancels the run and
-// waits for it; Resume goes on. The error is that of Run and comes last.
+// waits for it; Resume goes on. The messages are history, and in the journal, also when
+// the loop is left at the first event: only the end of ctx itself, or an error, keeps
+// them out. The error is that of Run and comes last; who has left does not see it.
+//
+// A reply that was shown in part when the loop was left is void: the next stream of the
+// engine begins, behind [RunStarted], with the [DraftReset] for it.
 func (l *Locked) Stream(ctx context.Context, in ...llm.Message) iter.Seq2[Event, error] {
 	return l.stream(ctx, "run", in)
 }
@@ -137,6 +142,7 @@ func (l *Locked) stream(ctx context.Context, op string, in []llm.Message) iter.S
 			yield(Event{}, err)
 			return
 		}
+		intake := ctx
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		left := false
@@ -145,19 +151,41 @@ func (l *Locked) stream(ctx context.Context, op string, in []llm.Message) iter.S
 				return
 			}
 			left = true // also when the body of the loop panics
+			l.core.shown(ev.Data)
 			if yield(ev, nil) {
 				left = false
 				return
 			}
 			cancel(errors.New("fiducial: the reader of the stream left"))
 		})
-		if _, err := l.drive(ctx, op, in, sink); err != nil && !left {
+		if _, err := l.drive(ctx, intake, op, in, sink); err != nil && !left {
 			yield(Event{}, err)
 		}
 	}
 }
 
-func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream EventSink) (Outcome, error) {
+// shown remembers which reply the reader of a stream has seen in part.
+func (c *core) shown(data EventData) {
+	switch d := data.(type) {
+	case Delta:
+		c.draft = d.Op
+	case DraftReset, GenerationFinished:
+		c.draft = 0
+	default: // says nothing of a draft
+	}
+}
+
+// resetDraft tells the reader of a stream that what the one before saw of a reply is
+// void: it left in the middle of it.
+func (r *run) resetDraft() {
+	if r.draft != 0 && r.stream != nil {
+		r.emit(DraftReset{Op: r.draft})
+	}
+}
+
+// drive carries out a run. Intake is the context in which its messages are taken in; the
+// reader of a stream that leaves does not end it.
+func (l *Locked) drive(ctx, intake context.Context, op string, in []llm.Message, stream EventSink) (Outcome, error) {
 	if err := checkContext(ctx, op); err != nil {
 		return Outcome{Reason: Failed}, err
 	}
@@ -180,7 +208,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 		c.mu.Unlock()
 	}()
 	r := &run{core: c, op: op}
-	e := r.do(ctx, in)
+	e := r.do(ctx, intake, in)
 	e.err = r.lostInput(cancelledBy(ctx, op, e.err), len(in))
 	if errors.Is(e.err, ErrCancelled) {
 		e.out.Reason = Cancelled
@@ -195,7 +223,7 @@ func (l *Locked) drive(ctx context.Context, op string, in []llm.Message, stream 
 	return e.out, e.err
 }
 
-func (r *run) do(ctx context.Context, in []llm.Message) (e exit) {
+func (r *run) do(ctx, intake context.Context, in []llm.Message) (e exit) {
 	var failed error
 	defer func() {
 		if failed != nil {
@@ -204,7 +232,8 @@ func (r *run) do(ctx context.Context, in []llm.Message) (e exit) {
 	}()
 	defer r.maskFailed(r.op, &failed)
 	r.emit(RunStarted{Resumed: r.op == "resume"})
-	if err := r.open(ctx, r.op); err != nil {
+	r.resetDraft()
+	if err := r.open(intake, r.op); err != nil {
 		return r.failed(err)
 	}
 	ctx, stop := r.watchLease(ctx)
@@ -224,7 +253,7 @@ func (r *run) do(ctx context.Context, in []llm.Message) (e exit) {
 		if e := r.takeUp(ctx); e != nil {
 			return *e
 		}
-	} else if e := r.begin(ctx, in); e != nil {
+	} else if e := r.begin(intake, in); e != nil {
 		return *e
 	}
 	for {
