@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journaltest holds the suite that every journal store passes. A store's
-// test calls [Run]. The suite starts the test binary again as other processes, so
-// TestMain looks first whether it is one:
+// Package journaltest tests programs that have a journal, and journals. [Crash] ends a
+// program before and after each of its writes and looks at what it has done in the
+// end; [NewFaulty] lets an append fail without another process.
+//
+// [Run] is the suite that every store passes; a store's test calls it. The suite starts
+// the test binary again as other processes, so TestMain looks first whether it is one:
 //
 //	func TestMain(m *testing.M) {
 //		if part := os.Getenv(journaltest.ChildEnv); part != "" {

@@ -24,6 +24,13 @@ import (
 const breakEnv = "FIDUCIAL_JOURNALTEST_BREAK"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(workEnv); dir != "" {
+		if err := program(dir); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	if part := os.Getenv(journaltest.ChildEnv); part != "" {
 		os.Exit(journaltest.Child(context.Background(), broken(os.Getenv(breakEnv)), part, os.Stdin, os.Stdout))
 	}

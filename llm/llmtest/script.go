@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package llmtest helps to test what is built on package llm without a model: a
-// client that plays a script.
+// Package llmtest helps to test what is built on package llm without a model:
+// clients that play a script ([NewScript], [ByHistory]), a server that speaks the
+// formats of the providers ([NewServer]), recordings of real exchanges ([NewRecorder],
+// [NewReplayer]), and a suite for clients ([TestClient]).
 package llmtest
 
 import (
@@ -14,8 +16,43 @@ import (
 	"github.com/fiducial-dev/fiducial/llm/collect"
 )
 
-// A Turn is what a [Script] does with one request.
+// A Turn is what a [Script] does with one request. It is an [llm.Client], too, that
+// does the same with every request: a function that looks at the request is a model.
 type Turn func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error]
+
+// Stream plays the turn.
+func (t Turn) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
+	return t(ctx, req)
+}
+
+// Describe tells that this is no provider.
+func (t Turn) Describe() llm.Model { return llm.Model{Vendor: "script", Name: "script"} }
+
+// ByHistory is a client that finds its turn in the request: the first one while the
+// model has said nothing, the second after its first message, and so on. It keeps no
+// count of its own, so that a run which goes on in a second process, or whose request
+// is sent again, gets the turn that is due, where a [Script] starts at its first or plays
+// its next. A request beyond the last turn is an error.
+func ByHistory(turns ...Turn) Turn {
+	return func(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
+		n := 0
+		for _, m := range req.Messages {
+			if m.Role == llm.RoleAssistant {
+				n++
+			}
+		}
+		if n >= len(turns) {
+			return beyond(n+1, len(turns))(ctx, req)
+		}
+		return turns[n](ctx, req)
+	}
+}
+
+func beyond(request, turns int) Turn {
+	return Fail(&llm.Error{
+		Class: llm.ClassInvalidRequest, Op: "llmtest", Message: fmt.Sprintf("request %d, and the script has %d turns", request, turns),
+	})
+}
 
 // A Script is an [llm.Client] that answers the n-th request with its n-th turn
 // and remembers every request. A request beyond the script is an error, so that a
@@ -36,10 +73,7 @@ func (s *Script) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Eve
 	n := len(s.requests)
 	s.requests = append(s.requests, *req)
 	if n >= len(s.turns) {
-		return Fail(&llm.Error{
-			Class: llm.ClassInvalidRequest, Op: "llmtest",
-			Message: fmt.Sprintf("request %d, and the script has %d turns", n+1, len(s.turns)),
-		})(ctx, req)
+		return beyond(n+1, len(s.turns))(ctx, req)
 	}
 	return s.turns[n](ctx, req)
 }
