@@ -145,7 +145,8 @@ func (s *State) apply(in Input) *StateError {
 	if in == nil {
 		return unexpected("a nil input")
 	}
-	return unexpected("a %T is no input; give the value, not a pointer to it", in)
+	// Its type is not told: what fmt is given is moved to the heap, in every step.
+	return unexpected("it is none of the inputs; give the value, not a pointer to one")
 }
 
 // Effect is what the caller must do next: [Generate] or [ExecuteTools] while one
