@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,6 +51,8 @@ type Store struct {
 	// Patience is how long the suite waits for one thing that must happen, such as
 	// the end of a lease; 0: 10 s. A whole part may take twenty times as long.
 	Patience time.Duration
+
+	stray *sync.WaitGroup // calls of the part that were given up, and may still return
 }
 
 // Run runs the suite. Tests of what outlives a process are left out for a store

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,16 +25,22 @@ func (s Store) part(t *testing.T, name string, run func(*testing.T, Store)) bool
 	t.Run(name, func(t *testing.T) {
 		limit := 20 * s.patience()
 		done := make(chan struct{})
+		s.stray = new(sync.WaitGroup)
 		t.Cleanup(func() { // the last one: the context has ended and the stores are closed
+			gone := make(chan struct{})
+			go func() {
+				s.stray.Wait()
+				close(gone)
+			}()
 			select {
-			case <-done:
+			case <-gone:
 			case <-time.After(s.patience()):
 			}
 		})
-		go func() {
+		s.stray.Go(func() {
 			defer close(done) // also when the part ends itself by FailNow or SkipNow
 			run(t, s)
-		}()
+		})
 		timer := time.NewTimer(limit)
 		defer timer.Stop()
 		select {
@@ -74,12 +81,12 @@ func (s Store) wantLost(t *testing.T, l journal.Lease, after string) {
 func (s Store) within(t *testing.T, rule string, f func()) {
 	t.Helper()
 	done := make(chan bool, 1)
-	go func() {
+	s.stray.Go(func() {
 		whole := false
 		defer func() { done <- whole }()
 		f()
 		whole = true
-	}()
+	})
 	select {
 	case whole := <-done:
 		if !whole {
