@@ -187,7 +187,7 @@ func (c *core) seen() []llm.Message {
 }
 
 // Lock commits system prompt, tools and history as the prefix of every later
-// request. The error is of kind configuration or stale, and then the engine stays
+// request: the history as it is sent, see [WithPruning] and [WithDropImages]. The error is of kind configuration or stale, and then the engine stays
 // as it was.
 func (e *Engine) Lock() (l *Locked, err error) {
 	const op = "lock"

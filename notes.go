@@ -19,7 +19,7 @@ const (
 	noteRun    = "run"    // a new logical run begins
 	noteLoop   = "loop"   // the loop guard ended the run, and counts anew
 	noteSpent  = "spent"  // a broken request has cost this
-	notePruned = "pruned" // requests leave results out up to this message
+	notePruned = "pruned" // requests leave results, or images, out up to this message; see pruneNote
 	noteExtra  = "extra"  // messages to add at the next boundary
 	noteAdded  = "added"  // they were added
 )

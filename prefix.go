@@ -23,7 +23,8 @@ type lock struct {
 	tools   []llm.Tool
 	n       int // messages of the history
 	digest  string
-	base    []llm.Message // the n messages, as last seen in the history
+	base    []llm.Message // the n messages, as they are sent
+	cuts    cuts          // what base leaves out of them
 	lent    lentTools
 	release func()
 	closed  bool // the tools were let go by Close; a run locks them again
@@ -38,10 +39,12 @@ type lockNote struct {
 	System string            `json:"system"` // digest
 	Tools  map[string]string `json:"tools"`  // digest by name
 	N      int               `json:"n"`
-	Prefix string            `json:"prefix"` // digest of the n messages
+	Prefix string            `json:"prefix"`        // digest of the n messages of the history
+	Sent   cuts              `json:"sent,omitzero"` // what is left out of them where they are sent
 }
 
-// commitPrefix locks what the engine holds now.
+// commitPrefix locks what the engine holds now. Of the history that is what is sent of
+// it, so that what a provider has in its cache stays of use.
 func (c *core) commitPrefix(op string) (err error) {
 	release := c.lockTools() // before the list is read, so that it stays
 	defer func() {
@@ -66,7 +69,9 @@ func (c *core) commitPrefix(op string) (err error) {
 	if !sameTools(specs, c.lock.tools) {
 		c.audit.forget(CacheToolsChanged)
 	}
-	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, base: history, release: release}
+	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, release: release}
+	c.lock.base = c.pruner.commit(history)
+	c.lock.cuts = c.pruner.fixed
 	if c.store.j != nil {
 		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
 	}
@@ -122,7 +127,7 @@ func (c *core) relock(op string) error {
 }
 
 func (l *lock) note() lockNote {
-	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest}
+	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest, Sent: l.cuts}
 	for _, t := range l.tools {
 		n.Tools[t.Name] = sum(mustJSON(t))
 	}
@@ -133,7 +138,8 @@ func (l *lock) note() lockNote {
 const openFirst = "put it back as it was, or commit a new prefix: make another Engine, and call its Open, then Lock, then Resume or Run"
 
 // adopt takes over the lock of a run that this process did not begin, after
-// checking that the engine was put together as it was then.
+// checking that the engine was put together as it was then. What is sent of the history
+// is not known yet.
 func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 	now := l.note()
 	if now.System != stored.System {
@@ -149,7 +155,7 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 	if err != nil || digest != stored.Prefix {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with; %s", stored.N, openFirst)
 	}
-	l.n, l.digest, l.base = stored.N, digest, history[:stored.N]
+	l.n, l.digest, l.cuts = stored.N, digest, stored.Sent
 	return nil
 }
 

@@ -15,7 +15,9 @@ import (
 //
 // Pruning is sticky. Results are left out up to a mark, and the mark moves only
 // when that saves at least Minimum tokens, so that the provider's cache is broken
-// once in a while and not at every step. The committed prefix is never pruned.
+// once in a while and not at every step. The committed prefix is never pruned: what
+// [Engine.Lock] commits is what is sent at that time, so that what was left out before
+// stays so, and nothing more of it is left out later.
 type PruneConfig struct {
 	// Protect is the least number of tokens at the end of the conversation that
 	// stay whole; the message on the border stays whole, too. Zero means 8000,
@@ -43,7 +45,8 @@ func WithPruning(p PruneConfig) Option {
 
 // WithDropImages leaves the images of a tool result out of requests once the model
 // has answered to them (E-36). Without it they are sent with every request. The
-// history keeps them, and so does the committed prefix. Where images are left out, a
+// history keeps them, and so does the committed prefix, but for those that were left out
+// before [Engine.Lock]. Where images are left out, a
 // provider's cache ends; the audit says so with [CacheImagesDropped].
 func WithDropImages() Option { return func(c *config) { c.dropImages = true } }
 
@@ -62,7 +65,10 @@ type pruner struct {
 	next     int           // candidates are counted up to here
 	count    int           // of them, from mark on
 	saves    int64
-	answered int  // images of the messages before this one are left out
+	answered int  // images of the messages before this one were looked for
+	bare     int  // the same when some were found the last time
+	locked   int  // messages of the committed prefix, in which nothing is moved
+	fixed    cuts // of the committed prefix
 	lent     lent // sent, for the hooks
 }
 
@@ -74,14 +80,11 @@ func (c *core) project() []llm.Message {
 	if c.cfg.prune != nil {
 		c.prune(history)
 	}
-	if c.cfg.dropImages && p.dropImages(history, c.lock.n) {
+	if c.cfg.dropImages && p.dropImages(history) {
+		c.store.add(journal.Note{Kind: notePruned, Data: mustJSON(pruneNote{Images: p.bare})})
 		c.audit.forget(CacheImagesDropped)
 	}
-	if p.sent == nil {
-		return history
-	}
-	p.sent = append(p.sent, history[len(p.sent):]...)
-	return slices.Clip(p.sent)
+	return p.all(history)
 }
 
 // prune moves the mark when that is worth it.
@@ -96,7 +99,7 @@ func (c *core) prune(history []llm.Message) {
 		return
 	}
 	if d.Fired {
-		c.pruner.move(history, d.Mark, c.lock.n)
+		c.pruner.move(history, d.Mark)
 		c.store.add(journal.Note{Kind: notePruned, Data: mustJSON(d.Mark)})
 		c.audit.forget(CachePruned)
 	}
@@ -114,7 +117,7 @@ func (c *core) evaluate(history []llm.Message) (d PruneDecision, asked bool) {
 	if total.Source == EstimateNoData {
 		return d, false
 	}
-	p.next = max(p.next, p.mark, c.lock.n)
+	p.next = max(p.next, p.mark, p.locked)
 	// The border only moves on: the suffix behind it holds Protect tokens.
 	for p.next < len(history) && total.Tokens-c.meter.estimate(p.next+1).Tokens >= max(cfg.Protect, 0) {
 		if n, saved := prunable(p.shown(history, p.next)); n > 0 {
@@ -130,9 +133,9 @@ func (c *core) evaluate(history []llm.Message) (d PruneDecision, asked bool) {
 	return d, true
 }
 
-func (p *pruner) move(history []llm.Message, mark, locked int) {
+func (p *pruner) move(history []llm.Message, mark int) {
 	p.own(history)
-	for i := max(p.mark, locked); i < mark; i++ {
+	for i := max(p.mark, p.locked); i < mark; i++ {
 		p.sent[i] = pruned(history[i])
 	}
 	p.mark, p.count, p.saves = mark, 0, 0
@@ -154,12 +157,12 @@ func (p *pruner) shown(history []llm.Message, n int) llm.Message {
 
 // dropImages leaves out the images of results that a reply has followed. It looks at
 // each message once, and reports whether there were any.
-func (p *pruner) dropImages(history []llm.Message, locked int) (dropped bool) {
+func (p *pruner) dropImages(history []llm.Message) (dropped bool) {
 	reply := len(history) - 1
 	for reply > 0 && history[reply].Role != llm.RoleAssistant {
 		reply--
 	}
-	for i := max(p.answered, locked); i < reply; i++ {
+	for i := max(p.answered, p.locked); i < reply; i++ {
 		m, found := withoutImages(p.shown(history, i))
 		if !found {
 			continue
@@ -170,7 +173,9 @@ func (p *pruner) dropImages(history []llm.Message, locked int) (dropped bool) {
 		}
 		p.sent[i] = m
 	}
-	p.answered = max(p.answered, reply)
+	if p.answered = max(p.answered, reply); dropped {
+		p.bare = p.answered
+	}
 	return dropped
 }
 

@@ -162,7 +162,7 @@ type replayed struct {
 	guard  loopGuard
 	limit  guardLimits
 	meter  meter
-	mark   int           // of the pruner
+	sent   sentBefore
 	extra  []llm.Message // what hooks wanted added and was not
 	lock   *lockNote
 	notes  []journal.Note
@@ -223,7 +223,10 @@ func (r *replayed) step(in machine.Input) error {
 		r.meter.measured(asked, g.Usage)
 	} else if cut || replaces(in) {
 		r.meter.forget()
-		r.mark, r.guard = 0, loopGuard{}
+		r.guard, r.sent = loopGuard{}, sentBefore{locked: r.sent.locked}
+		if r.lock != nil {
+			r.lock.Sent = cuts{} // nothing is left out of another history
+		}
 	}
 	return nil
 }
@@ -232,7 +235,10 @@ func (r *replayed) note(n journal.Note) error {
 	switch n.Kind {
 	case noteLock:
 		r.lock = &lockNote{}
-		return json.Unmarshal(n.Data, r.lock)
+		if err := json.Unmarshal(n.Data, r.lock); err != nil {
+			return err
+		}
+		r.sent.locked, r.sent.fixed = r.lock.N, r.lock.Sent
 	case noteRun:
 		r.counts.newRun()
 		r.guard, r.extra = loopGuard{from: r.state.Len()}, nil
@@ -245,7 +251,7 @@ func (r *replayed) note(n journal.Note) error {
 		}
 		r.counts.broken(u)
 	case notePruned:
-		return json.Unmarshal(n.Data, &r.mark)
+		return r.sent.pruned(n.Data)
 	case noteExtra:
 		var more []llm.Message
 		if err := json.Unmarshal(n.Data, &more); err != nil {
@@ -322,6 +328,9 @@ func (c *core) takeUp(ctx context.Context, op string) error {
 		}
 	}
 	c.install(r)
+	if c.lock.held {
+		c.lock.base = c.pruner.all(c.state.History())[:c.lock.n]
+	}
 	if err := c.capTruncations(op); err != nil {
 		return err
 	}
@@ -350,10 +359,14 @@ func (c *core) install(r *replayed) {
 	}
 	c.guard, c.audit = r.guard, cacheAudit{}
 	c.meter.replace(&r.meter)
-	c.pruner, c.lent = pruner{}, lent{}
-	if mark := min(r.mark, c.state.Len()); mark > 0 && c.cfg.prune != nil {
-		c.pruner.move(c.state.History(), mark, c.lock.n)
+	c.lent = lent{}
+	if c.cfg.prune == nil {
+		r.sent.mark = 0
 	}
+	if !c.cfg.dropImages {
+		r.sent.bare = 0
+	}
+	c.pruner.restore(c.state.History(), r.sent)
 }
 
 // step feeds the machine and remembers the input for the journal. It is generic so
