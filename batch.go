@@ -401,7 +401,7 @@ func (b *batch) afterCall(ctx context.Context, s *slot, res llm.Result) *exit {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.grace)
 		defer cancel()
 		if _, err := b.postTool(ctx, s.ordinal, s.call, res); err != nil {
-			b.emit(Warning{Text: "after the cancel: " + err.Error()})
+			b.emit(Warning{Text: b.text("after the cancel: " + err.Error())})
 		}
 		return nil
 	}

@@ -27,6 +27,8 @@ type StreamMasker interface {
 type draft struct {
 	mask   Masker // nil when nothing is held back
 	blocks map[int]held
+	texts  bool   // a block of text was begun
+	before string // the blocks of text that are complete, masked
 }
 
 type held struct {
@@ -37,27 +39,66 @@ type held struct {
 	// an escape behind it. A secret may be written with escapes, so that then all is
 	// held back to the end.
 	inside, escaped bool
+
+	// whole is set for a block of text behind another: a secret may begin in that and
+	// end in this, so that it is looked at when it is complete.
+	whole bool
+	all   []byte // of a block of text
 }
 
 func (d *draft) reset(m Masker) {
 	d.mask = m
+	d.texts, d.before = false, ""
 	clear(d.blocks)
 }
 
-// add takes a piece of a block, which holds arguments or not, and returns what can be
-// shown of the block now, not yet masked.
-func (d *draft) add(block int, piece string, args bool) string {
+// begin takes note of a block of text.
+func (d *draft) begin(block int) {
 	if d.mask == nil {
-		return piece
+		return
 	}
+	if d.texts {
+		d.put(block, held{whole: true})
+	}
+	d.texts = true
+}
+
+// across reports whether a secret begins in the blocks of text before h, which is
+// complete, and ends in it.
+func (d *draft) across(h held) bool {
+	if d.mask == nil {
+		return false
+	}
+	before := d.before
+	d.before += d.mask.Text(string(h.all))
+	if before == "" || !d.mask.Found(d.before) {
+		return false
+	}
+	d.before = d.mask.Text(d.before)
+	return true
+}
+
+func (d *draft) put(block int, h held) {
 	if d.blocks == nil {
 		d.blocks = map[int]held{}
 	}
+	d.blocks[block] = h
+}
+
+// add takes a piece of a block and returns what can be
+// shown of the block now, not yet masked.
+func (d *draft) add(block int, piece string, kind llm.BlockKind) string {
+	if d.mask == nil {
+		return piece
+	}
 	h := d.blocks[block]
+	if kind == llm.BlockText {
+		h.all = append(h.all, piece...)
+	}
 	h.text = append(h.text, piece...)
 	show := ""
-	h.escaped = h.escaped || args && strings.Contains(piece, `\`)
-	if m, ok := d.mask.(StreamMasker); ok && len(h.text) >= h.next && !h.escaped {
+	h.escaped = h.escaped || kind == llm.BlockCall && strings.Contains(piece, `\`)
+	if m, ok := d.mask.(StreamMasker); ok && len(h.text) >= h.next && !h.escaped && !h.whole {
 		all := string(h.text)
 		n := min(max(m.Settled(all), 0), len(all))
 		show, h.text = all[:n], append(h.text[:0], all[n:]...)
@@ -65,7 +106,7 @@ func (d *draft) add(block int, piece string, args bool) string {
 		h.next = len(h.text) + len(h.text)/8 + 1
 		h.inside = h.inside != (strings.Count(show, `"`)%2 == 1)
 	}
-	d.blocks[block] = h
+	d.put(block, h)
 	return show
 }
 
@@ -80,16 +121,31 @@ func (d *draft) end(block int) held {
 func (rd *reader) show(ev llm.Event) {
 	switch ev := ev.(type) {
 	case llm.BlockDelta:
-		rd.showText(ev.Index, rd.draft.add(ev.Index, ev.Text, rd.c.Kind(ev.Index) == llm.BlockCall))
+		rd.showText(ev.Index, rd.draft.add(ev.Index, ev.Text, rd.c.Kind(ev.Index)))
+	case llm.BlockStart:
+		if ev.Kind == llm.BlockText {
+			rd.draft.begin(ev.Index)
+		}
 	case llm.BlockStop:
-		rd.showText(ev.Index, rd.rest(rd.draft.end(ev.Index)))
+		h := rd.draft.end(ev.Index)
+		if rd.c.Kind(ev.Index) == llm.BlockText && rd.draft.across(h) {
+			return // the message has it, masked
+		}
+		rd.showText(ev.Index, rd.rest(h))
 	case llm.Unhandled:
 		ev.Preview = rd.preview(ev)
+		ev.Vendor, ev.Type = rd.run.text(ev.Vendor), rd.run.text(ev.Type)
 		rd.run.emit(StreamEvent{Event: ev})
 	case llm.Failover:
+		ev.From, ev.To, ev.Cause = rd.model(ev.From), rd.model(ev.To), sayable(ev.Cause)
 		rd.run.emit(StreamEvent{Event: ev})
-	case llm.BlockStart, llm.UsageReport, llm.Finish:
+	case llm.UsageReport, llm.Finish:
 	}
+}
+
+func (rd *reader) model(m llm.Model) llm.Model {
+	m.Vendor, m.Name, m.Host = rd.run.text(m.Vendor), rd.run.text(m.Name), rd.run.text(m.Host)
+	return m
 }
 
 // rest is what was held back of a block, with no secret in its escapes.

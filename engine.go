@@ -277,6 +277,7 @@ func (c *core) configure(op string) error {
 // restore takes over what a lost process has saved.
 func (c *core) restore(op string, saved machine.Checkpoint) error {
 	saved.History = llm.CloneMessages(saved.History)
+	saved.History = c.maskAll(saved.History)
 	r, err := machine.RecoverCheckpoint(saved)
 	if err != nil {
 		return fail(KindConfig, op, err, "WithRecovery")

@@ -42,7 +42,8 @@ type (
 	// last GenerationStarted are void when a [DraftReset] comes. With [WithMask] no
 	// secret is in them, also not in pieces: the pieces of a block together are the
 	// text of its part in the message of [GenerationFinished], but that a thinking
-	// part with a signature whose text held a secret is not in the message at all.
+	// part with a signature whose text held a secret is not in the message at all, and
+	// that texts of which one ends in the middle of a secret are one there.
 	// They may come a little behind the model; see [StreamMasker].
 	Delta struct {
 		Op    machine.OperationID

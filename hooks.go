@@ -116,7 +116,7 @@ func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
 				return r.fail(err)
 			}
 			out := r.outcome(Yielded)
-			out.Detail = a.Reason
+			out.Detail = r.text(a.Reason)
 			return &exit{out, nil}
 		case Pause:
 			return r.pauseNow(ctx, a.Reason) // the machine says Paused then

@@ -37,6 +37,7 @@ func (c *core) mask(m llm.Message) llm.Message {
 	if m.Role != llm.RoleUser {
 		keepApart(m.Parts, out.Parts)
 	}
+	out.Parts = c.maskAcross(out.Parts)
 	return out
 }
 
@@ -108,6 +109,9 @@ func (c *core) maskNote(n llm.System) llm.System {
 func (c *core) maskResult(r llm.Result) llm.Result {
 	r.CallID, r.Name, r.Status = c.text(r.CallID), c.text(r.Name), llm.Status(c.word(string(r.Status)))
 	r.Summary, r.Content = c.text(r.Summary), c.text(r.Content)
+	if k := c.cfg.masker; k != nil && r.Summary != "" && r.Content != "" && k.Found(r.Summary+r.Content) {
+		r.Summary, r.Content = "", k.Text(r.Summary+r.Content) // it began in one and ended in the other
+	}
 	if len(r.Images) > 0 {
 		r.Images = slices.Clone(r.Images)
 		for i := range r.Images {
@@ -154,10 +158,19 @@ func (c *core) jsonText(s string) string {
 	if k == nil {
 		return s
 	}
-	if strings.Contains(s, `\`) {
+	escaped := strings.Contains(s, `\`)
+	if escaped {
 		s = eachString(s, func(value string) (string, bool) { return k.Text(value), k.Found(value) })
 	}
-	return k.Text(s)
+	s = k.Text(s)
+	if escaped && !json.Valid([]byte(s)) { // such arguments never run, so that nothing is lost by another text
+		for _, read := range leniently(s) {
+			if k.Found(read) {
+				return k.Text(read)
+			}
+		}
+	}
+	return s
 }
 
 // secretIn reports whether JSON, or what a model gives for it, holds a secret.
@@ -168,6 +181,9 @@ func secretIn(k Masker, s string) bool {
 			found = found || k.Found(value)
 			return value, false
 		})
+	}
+	if !found && strings.Contains(s, `\`) && !json.Valid([]byte(s)) {
+		found = slices.ContainsFunc(leniently(s), k.Found)
 	}
 	return found
 }
@@ -224,14 +240,14 @@ func (c *core) opaque(o llm.Opaque) llm.Opaque {
 	if o.IsZero() {
 		return o
 	}
-	o.Vendor = validText(o.Vendor)
+	o.Vendor = c.text(o.Vendor)
 	if len(o.Data) == 0 { // whose the part is may be all that there is to know
 		o.Data = nil
 		return o
 	}
 	o.Data = validData(o.Data)
 	if machine.StorableData(o.Data) != nil {
-		c.emit(Warning{Text: fmt.Sprintf("data of the vendor %q on a part of the reply is not JSON, and was dropped", c.text(o.Vendor))})
+		c.emit(Warning{Text: fmt.Sprintf("data of the vendor %q on a part of the reply is not JSON, and was dropped", o.Vendor)})
 		return llm.Opaque{}
 	}
 	return o

@@ -272,10 +272,12 @@ func WithTruncationCap(n int) Option { return func(c *config) { c.truncations = 
 
 // WithMask takes secrets out of everything before it becomes history or a note, and
 // before an event shows it: texts, the ids and names of calls, data of notes. Strings in
-// arguments and in data are looked at as they read, whatever their escapes. Opaque data
+// arguments and in data are looked at as they read, whatever their escapes, and the
+// texts of a message one behind the other: when a secret begins in one and ends in
+// another, they become one text. Opaque data
 // of a vendor and the bytes of pictures stay as they are. A call whose arguments hold a
 // secret is not run. A secret in the run's name, its owner or a label is refused by
-// [Engine.Lock]. Errors are passed on as they came.
+// [Engine.Lock], one in a key by [Locked.Send]. Errors are passed on as they came.
 func WithMask(m Masker) Option {
 	return func(c *config) {
 		if c.given("WithMask", m) {

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -32,7 +33,7 @@ type Masker struct {
 }
 
 // New returns a Masker that knows, besides the shapes, these values: as they are,
-// and as they look inside JSON and in a URL. Values shorter than MinLength are left
+// and as they look inside JSON, in Go's quotes and in a URL. Values shorter than MinLength are left
 // out.
 func New(values ...string) *Masker {
 	m := &Masker{}
@@ -53,6 +54,9 @@ func New(values ...string) *Masker {
 
 func forms(v string) []string {
 	all := []string{v, strings.TrimSpace(v), url.QueryEscape(v), url.PathEscape(v)}
+	for _, quoted := range []string{strconv.Quote(v), strconv.QuoteToASCII(v)} {
+		all = append(all, quoted[1:len(quoted)-1])
+	}
 	if b, err := json.Marshal(v); err == nil {
 		all = append(all, string(b[1:len(b)-1]))
 	}

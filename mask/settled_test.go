@@ -103,3 +103,14 @@ func TestNilMasker(t *testing.T) {
 		t.Errorf("it does more than nothing: %v, %q", err, out.String())
 	}
 }
+
+// A value is found as Go quotes it, which is how errors show it.
+func TestQuotedValue(t *testing.T) {
+	const value = "bell\a and\u00a0\"space\u2028"
+	m := mask.New(value)
+	for _, format := range []string{"%q", "%+q"} {
+		if got := m.Text(fmt.Sprintf("bad "+format, value)); got != `bad "[masked]"` {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+}
