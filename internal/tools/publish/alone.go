@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,10 +15,14 @@ import (
 // Alone builds and vets every module of the working tree without the workspace,
 // with the oldest Go that its go.mod states, and runs the tests whose names match
 // the regular expression run; "^$" links all of them and runs none. A Go that
-// cannot be had is said so, and the one at hand is used.
-func Alone(ctx context.Context, t Trial, run string) error {
+// cannot be had is said so, and the one at hand is used. When only is not empty, it is
+// the folder or the path of the one module to look at.
+func Alone(ctx context.Context, t Trial, run, only string) error {
 	modules, err := Modules(t.Repo)
 	if err != nil {
+		return err
+	}
+	if modules, err = pick(modules, only); err != nil {
 		return err
 	}
 	var failed []error
@@ -41,6 +46,21 @@ func Alone(ctx context.Context, t Trial, run string) error {
 		fmt.Fprintf(t.Out, "alone     %-60s %s %5.1f s\n", m.Path, strings.TrimSpace(with), time.Since(start).Seconds())
 	}
 	return errors.Join(failed...)
+}
+
+// pick leaves the module that only names, all when it is empty.
+func pick(modules []Module, only string) ([]Module, error) {
+	var dirs []string
+	for _, m := range modules {
+		if m.Path == only || m.Dir == path.Clean(only) && only != "" {
+			return []Module{m}, nil
+		}
+		dirs = append(dirs, m.Dir)
+	}
+	if only != "" {
+		return nil, fmt.Errorf("no module %q; there are %s", only, strings.Join(dirs, ", "))
+	}
+	return modules, nil
 }
 
 func (s shell) alone(ctx context.Context, run string) error {

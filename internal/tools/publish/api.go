@@ -33,20 +33,45 @@ func (e *APIError) Error() string {
 // API compares what each published module of the working tree exports with what
 // it exported at its last tag, by golang.org/x/exp/apidiff, and prints the
 // changes. version is the release that is planned; when it is not empty, changes
-// that break callers need a version that allows them, else [*APIError]. A module
-// without a tag has nothing to be compared with, and that is said.
+// that break callers need a version that allows them, else [*APIError], and a version
+// that is none, or not above the last one, is refused before anything is compared. A
+// module without a tag has nothing to be compared with, and that is said.
 func API(ctx context.Context, t Trial, version string) error {
-	_, modules, err := t.tree()
+	if version != "" {
+		if err := CheckVersion(version); err != nil {
+			return err
+		}
+	}
+	root, modules, err := t.tree()
 	if err != nil {
 		return err
 	}
-	last, err := t.lastTags(ctx, modules)
+	if version != "" {
+		reasons, err := t.notAbove(ctx, modules, version)
+		if err != nil {
+			return err
+		}
+		if len(reasons) > 0 {
+			return &RefusedError{Reasons: reasons}
+		}
+	}
+	breaks, err := t.breaks(ctx, root, modules, version)
 	if err != nil {
 		return err
+	}
+	return errors.Join(breaks...)
+}
+
+// breaks are an [*APIError] for each module of a tree that breaks callers of its last
+// tag when version promises not to.
+func (t Trial) breaks(ctx context.Context, tree string, modules []Module, version string) ([]error, error) {
+	last, err := t.lastTags(ctx, modules)
+	if err != nil {
+		return nil, err
 	}
 	if len(last) == 0 {
 		fmt.Fprintf(t.Out, "api       no module has a tag yet: nothing to compare with\n")
-		return nil
+		return nil, nil
 	}
 	var failed []error
 	for _, m := range modules {
@@ -55,15 +80,27 @@ func API(ctx context.Context, t Trial, version string) error {
 			fmt.Fprintf(t.Out, "api       %-60s no tag yet: nothing to compare with\n", m.Path)
 			continue
 		}
-		breaks, err := t.compare(ctx, m, old)
+		breaks, err := t.compare(ctx, tree, m, old)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(breaks) > 0 && version != "" && !mayBreak(old, version) {
 			failed = append(failed, &APIError{Module: m.Path, Old: old, New: version, Changes: breaks})
 		}
 	}
-	return errors.Join(failed...)
+	return failed, nil
+}
+
+// notAbove says of each module that has a version as high already.
+func (t Trial) notAbove(ctx context.Context, modules []Module, version string) ([]string, error) {
+	var reasons []string
+	last, err := t.lastTags(ctx, modules)
+	for _, m := range modules {
+		if v := last[m.Path]; v != "" && semver.Compare(version, v) <= 0 {
+			reasons = append(reasons, fmt.Sprintf("module %s is at %s already; take a higher version", m.Path, v))
+		}
+	}
+	return reasons, err
 }
 
 // mayBreak tells whether a version may break callers of another:
@@ -109,21 +146,22 @@ func (t Trial) lastTag(ctx context.Context, m Module) (string, error) {
 	return slices.MaxFunc(versions, semver.Compare), nil
 }
 
-// compare prints how a module differs from its tag, and returns what breaks callers.
-func (t Trial) compare(ctx context.Context, m Module, old string) ([]string, error) {
+// compare prints how a module of a tree differs from its tag, and returns what breaks
+// callers.
+func (t Trial) compare(ctx context.Context, tree string, m Module, old string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := Export(ctx, t.Repo, m.Tag(old), dir, t.Env); err != nil {
+	if _, err := Export(ctx, t.Repo, m.Tag(old), dir, t.Env); err != nil {
 		return nil, err
 	}
 	before, err := exports(ctx, dir, t.Env, m)
 	if err != nil {
 		return nil, fmt.Errorf("at %s: %w", m.Tag(old), err)
 	}
-	after, err := exports(ctx, t.Repo, t.Env, m)
+	after, err := exports(ctx, tree, t.Env, m)
 	if err != nil {
 		return nil, err
 	}

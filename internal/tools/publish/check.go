@@ -23,18 +23,35 @@ type Trial struct {
 	// Offline keeps the go command from any network: third parties come from the
 	// module cache alone, and sums are held against the checked-in go.sum files.
 	Offline bool
-	// Draft has Release plan on when the changelog has no section for the version yet.
-	// Such a plan says so, and cannot be made.
+	// Draft has Release plan on when something is amiss that is mended by hand before a
+	// release is made: the changelog has no section for the version yet, HEAD is not
+	// on Branch, or git knows no name to sign with. Such a plan says so, and cannot be made.
 	Draft bool
+	// Branch is where releases are made from; main when empty.
+	Branch string
 }
 
 // A ContentsError lists what may not be published.
-type ContentsError struct{ Wrong []string }
+type ContentsError struct{ Wrong []Fault }
 
-// Error implements error.
+// Error implements error. Faults that want the same done stand together.
 func (e *ContentsError) Error() string {
-	return "these may not be published; remove them, move them to a module in internal, or put them on the list in internal/tools/publish/contents.go:\n  " +
-		strings.Join(e.Wrong, "\n  ")
+	var b strings.Builder
+	b.WriteString("this may not be published:")
+	var said []string
+	for _, f := range e.Wrong {
+		if slices.Contains(said, f.Advice) {
+			continue
+		}
+		said = append(said, f.Advice)
+		b.WriteString("\n" + f.Advice)
+		for _, g := range e.Wrong {
+			if g.Advice == f.Advice {
+				b.WriteString("\n  " + g.What)
+			}
+		}
+	}
+	return b.String()
 }
 
 // version is what a commit is published as for a check. The go command takes it
@@ -88,7 +105,11 @@ func (t Trial) publish(ctx context.Context) (p publication, err error) {
 	}
 	tree := filepath.Join(p.work, "tree")
 	p.proxy = filepath.Join(p.work, "proxy")
-	if err := Export(ctx, t.Repo, "HEAD", tree, t.Env); err != nil {
+	links, err := Export(ctx, t.Repo, "HEAD", tree, t.Env)
+	if err != nil {
+		return p, err
+	}
+	if err := errors.Join(t.sayUncommitted(ctx), t.sayLinks(tree, links)); err != nil {
 		return p, err
 	}
 	if p.sum, err = thirdPartySums(tree); err != nil {
@@ -99,6 +120,34 @@ func (t Trial) publish(ctx context.Context) (p publication, err error) {
 	}
 	p.zips, err = Prepare(tree, p.proxy, p.version)
 	return p, err
+}
+
+// sayUncommitted tells what a look at the committed tree passes by.
+func (t Trial) sayUncommitted(ctx context.Context) error {
+	status, err := t.status(ctx)
+	if err == nil && status != "" {
+		fmt.Fprintf(t.Out, "NOT SEEN  changes that are not committed, of %d files, for only commits are published: see git status\n", strings.Count(status, "\n"))
+	}
+	return err
+}
+
+// status is a line for each file that differs from the commit.
+func (t Trial) status(ctx context.Context) (string, error) {
+	return shell{dir: t.Repo, env: t.Env}.run(ctx, "git", "status", "--porcelain", "--untracked-files=all")
+}
+
+// sayLinks tells which symbolic links users will not get.
+func (t Trial) sayLinks(tree string, links []string) error {
+	modules, err := Modules(tree)
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		if m, ok := owner(modules, link); ok && m.Published() {
+			fmt.Fprintf(t.Out, "LEFT OUT  %s, a symbolic link, which no module's zip holds: users of %s do not get it; commit a file instead\n", link, m.Path)
+		}
+	}
+	return nil
 }
 
 // fresh empties the folder, but for what the go command may find there again.
@@ -120,7 +169,7 @@ func (t Trial) fresh() (string, error) {
 }
 
 func (t Trial) contents(zips []Zip) error {
-	var wrong []string
+	var wrong []Fault
 	for _, z := range zips {
 		w, err := Contents(z, Rules())
 		if err != nil {

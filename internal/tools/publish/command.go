@@ -35,13 +35,18 @@ type shell struct {
 	env []string
 }
 
-// run returns what a program wrote to its standard output.
+// run returns what a program wrote to its standard output. When ctx ends, so does the
+// program, with all that it started where the system knows groups of processes.
 func (s shell) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.find(args[0]), args[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.dir, s.env, 10*time.Second
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	together(cmd)
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			killGroup(cmd)
+		}
 		return stdout.String(), &CommandError{Dir: s.dir, Args: args, Output: end(stdout.Bytes()) + end(stderr.Bytes()), Err: err}
 	}
 	return stdout.String(), nil

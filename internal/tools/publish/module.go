@@ -61,8 +61,14 @@ func Modules(root string) ([]Module, error) {
 			return nil
 		}
 		m, err := readModule(root, file)
+		if err != nil {
+			return err
+		}
+		if other, ok := found[m.Path]; ok {
+			return fmt.Errorf("%s and %s both say that they are module %s: give one another path", path.Join(other.Dir, "go.mod"), path.Join(m.Dir, "go.mod"), m.Path)
+		}
 		found[m.Path] = m
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the modules of %s: %w", root, err)
@@ -136,6 +142,18 @@ func order(found map[string]Module) ([]Module, error) {
 		}
 	}
 	return sorted, nil
+}
+
+// owner is the module that a file of the tree belongs to, by name with slashes.
+func owner(modules []Module, file string) (Module, bool) {
+	for dir := path.Dir(file); ; dir = path.Dir(dir) {
+		if i := slices.IndexFunc(modules, func(m Module) bool { return m.Dir == dir }); i >= 0 {
+			return modules[i], true
+		}
+		if dir == "." || dir == "/" {
+			return Module{}, false
+		}
+	}
 }
 
 // ReleaseMod is the go.mod of the module as it is published: it requires its

@@ -128,6 +128,9 @@ func (z *Zip) build(tree, proxy string) error {
 	if err != nil {
 		return err
 	}
+	if err := z.packable(tree); err != nil {
+		return errors.Join(err, f.Close())
+	}
 	v := module.Version{Path: z.Module.Path, Version: z.Version}
 	err = zip.CreateFromDir(f, v, filepath.Join(tree, z.Module.Dir))
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -150,6 +153,25 @@ func (z *Zip) build(tree, proxy string) error {
 		}
 	}
 	return nil
+}
+
+// packable errs when a zip may not hold some of the module's files, and names them
+// from the root of the tree.
+func (z *Zip) packable(tree string) error {
+	checked, err := zip.CheckDir(filepath.Join(tree, z.Module.Dir))
+	if len(checked.Invalid) == 0 {
+		return err
+	}
+	var lines []string
+	for _, f := range checked.Invalid {
+		name := f.Path
+		if rel, err := filepath.Rel(tree, f.Path); err == nil {
+			name = filepath.ToSlash(rel)
+		}
+		lines = append(lines, fmt.Sprintf("\n  %s: %v", name, f.Err))
+	}
+	return errors.New("no zip may hold these files (https://go.dev/ref/mod#zip-path-size-constraints); give each a name that differs from the others' by more than " +
+		"upper and lower case and is one on every system, or remove it:" + strings.Join(lines, ""))
 }
 
 // hash makes go.sum's two lines. https://go.dev/ref/mod#go-sum-files

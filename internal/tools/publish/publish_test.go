@@ -4,8 +4,6 @@ package publish_test
 
 import (
 	"archive/zip"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -118,6 +116,33 @@ func TestModulesThatRequireEachOther(t *testing.T) {
 	}
 }
 
+// TestModulesOfOnePath: two go.mod files that claim one path are refused by name.
+func TestModulesOfOnePath(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, workspace)
+	write(t, filepath.Join(dir, "sse2/go.mod"), "module example.com/a/sse\n\ngo 1.26\n")
+	if _, err := publish.Modules(dir); err == nil || !strings.Contains(err.Error(), "sse/go.mod and sse2/go.mod both say that they are module example.com/a/sse") {
+		t.Errorf("got %v, want an error that names both", err)
+	}
+}
+
+// TestNamesThatNoZipHolds: the message says what to do, and names files of the
+// repository.
+func TestNamesThatNoZipHolds(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, workspace)
+	write(t, filepath.Join(dir, "sse/Notes.go"), "package sse\n")
+	write(t, filepath.Join(dir, "sse/notes.go"), "package sse\n")
+	if entries, err := os.ReadDir(filepath.Join(dir, "sse")); err != nil || len(entries) != 4 {
+		t.Skip("this file system folds case")
+	}
+	_, err := publish.Prepare(dir, t.TempDir(), "v1.2.3")
+	if err == nil || !strings.Contains(err.Error(), "module example.com/a/sse: ") || !strings.Contains(err.Error(), "give each a name") ||
+		!strings.Contains(err.Error(), "\n  sse/notes.go: case-insensitive file name collision") || strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want the files, what to do, and no path of this machine", err)
+	}
+}
+
 func TestReleaseMod(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ add, want, err string }{
@@ -201,74 +226,6 @@ func TestProxyServesTheGoCommand(t *testing.T) {
 	}
 }
 
-// TestContents plants what may not be published, and holds that nothing else is
-// found (E-8, E-267).
-func TestContents(t *testing.T) {
-	t.Parallel()
-	// Put together here, so that this file can stand in a repository that is searched for keys.
-	key := "sk-" + "ant-api03-h4Xq" + "Zp0LmT9vRb27cWnKe81"
-	for name, c := range map[string]struct {
-		file, text string
-		want       string
-	}{
-		"nothing wrong":             {"a/b.go", "package a // sk-placeholder-of-a-key-0000", ""},
-		"a placeholder that counts": {"a/b.go", "package a // sk-test-0123456789abcdefghij", ""},
-		"a key in code":             {"a/b.go", "package a\n\nconst k = \"" + key + "\"\n", "a/b.go:3: looks like a key of a model provider"},
-		"a key in test data":        {"testdata/x.json", `{"k":"` + key + `"}`, "testdata/x.json:1: looks like a key"},
-		"a key of Google":           {"testdata/x", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0KlMnOpQrStUvW", "looks like a key of Google"},
-		"a private key":             {"testdata/k", "-----BEGIN RSA PRIVATE" + " KEY-----\nMIIEpAIBAAKCAQEA7bq1c2d3e4f5\n", "looks like a private key"},
-		"a recorder": {
-			"a/record_test.go", "package a\n\nimport \"example.com/a/llm/llmtest\"\n\nvar r = llmtest.NewRecorder(nil, \"\")\n",
-			"a/record_test.go:5: records answers",
-		},
-		"a recorder by another name": {
-			"a/record.go", "package a\n\nimport kit \"example.com/a/llm/llmtest\"\n\nvar r kit.Recorder\n",
-			"a/record.go:5: records answers",
-		},
-		"a recorder without a name": {
-			"a/record.go", "package a\n\nimport . \"example.com/a/llm/llmtest\"\n\nvar r = NewRecorder(nil, \"\")\n",
-			"a/record.go:5: records answers",
-		},
-		"the recorder's own package":   {"llm/llmtest/x.go", "package llmtest\n\nfunc NewRecorder() {}\n", ""},
-		"a recorder of something else": {"a/x.go", "package a\n\nimport \"net/http/httptest\"\n\nvar r = httptest.NewRecorder()\n", ""},
-		"its replayer":                 {"a/x.go", "package a\n\nimport \"example.com/a/llm/llmtest\"\n\nvar r = llmtest.NewReplayer\n", ""},
-		"a file nobody listed":         {"a/dump.bin", "x", "a/dump.bin is not on the list"},
-		"an environment file":          {".env", "A=b", ".env is not on the list"},
-		"too much test data":           {"testdata/big", strings.Repeat("x", 4000), "its test data of module example.com/a has 4000 bytes"},
-		"a listed file":                {"docs/x.md", "x", ""},
-		"a folder beside a list":       {"docs2/x.md", "x", "docs2/x.md is not on the list"},
-		"a licence is everyone's":      {"README.md", "x", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := tree(t, workspace)
-			write(t, filepath.Join(dir, c.file), c.text)
-			zips, _ := prepare(t, dir)
-			rule := publish.Rule{Dir: ".", Allow: []string{"docs/**"}, MaxZip: 1 << 20, MaxTestdata: 3000}
-			wrong, err := publish.Contents(zips["."], []publish.Rule{rule})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if c.want == "" && len(wrong) > 0 || c.want != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.want)) {
-				t.Errorf("got %q, want one with %q", wrong, c.want)
-			}
-		})
-	}
-}
-
-func TestContentsBounds(t *testing.T) {
-	t.Parallel()
-	zips, _ := prepare(t, tree(t, workspace))
-	wrong, err := publish.Contents(zips["."], []publish.Rule{{Dir: ".", MaxZip: 3}})
-	if err != nil || len(wrong) != 1 || !strings.Contains(wrong[0], "more than 3") {
-		t.Errorf("a zip over its size: got %q, %v", wrong, err)
-	}
-	wrong, err = publish.Contents(zips["sse"], publish.Rules()[:1])
-	if err != nil || len(wrong) != 1 || !strings.Contains(wrong[0], "no rule") {
-		t.Errorf("a module without a rule: got %q, %v", wrong, err)
-	}
-}
-
 // TestConsumerFails holds that a consumer's lines are held; the consumers themselves
 // are run by make publish-check (E-265).
 func TestConsumerFails(t *testing.T) {
@@ -321,30 +278,4 @@ func git(t *testing.T, dir string, args ...string) string {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return strings.TrimSpace(string(out))
-}
-
-// TestExport: what is not committed is not published.
-func TestExport(t *testing.T) {
-	t.Parallel()
-	dir := repository(t, workspace)
-	write(t, filepath.Join(dir, "a.go"), "package changed\n")
-	write(t, filepath.Join(dir, "new.go"), "package a\n")
-	to := t.TempDir()
-	if err := publish.Export(t.Context(), dir, "HEAD", to, os.Environ()); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(to, "a.go")); err != nil || string(text) != "package a\n" {
-		t.Errorf("a.go: got %q, %v", text, err)
-	}
-	if _, err := os.Stat(filepath.Join(to, "new.go")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("new.go: got %v, want none", err)
-	}
-	if err := publish.Export(t.Context(), dir, "none", t.TempDir(), os.Environ()); err == nil {
-		t.Error("exported a revision that is not there")
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := publish.Export(ctx, dir, "HEAD", t.TempDir(), os.Environ()); err == nil {
-		t.Error("exported after the context ended")
-	}
 }

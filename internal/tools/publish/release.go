@@ -4,6 +4,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,10 @@ func (e *RefusedError) Error() string {
 // A Plan is the release of all modules under one version.
 type Plan struct {
 	Version string
-	Commit  string // that it is made from
-	Notes   string // the version's section of the changelog
-	Undated bool   // the section is what stands under Unreleased; see [Trial]
-	Zips    []Zip  // in the order in which the tags are pushed
+	Commit  string   // that it is made from
+	Notes   string   // the version's section of the changelog
+	ByHand  []string // what has to be done before it can be made; see Draft of [Trial]
+	Zips    []Zip    // in the order in which the tags are pushed
 }
 
 // Tags are the plan's tags, the generator's first (E-268).
@@ -44,9 +45,12 @@ func (p Plan) Tags() []string {
 
 // Release plans the release of the committed tree. It refuses, with everything
 // that is in the way in one [*RefusedError]: a version that is none or not above
-// the last one, a tree with changes, a changelog without a section for the
-// version (but see Draft of [Trial]), contents that may not be published, and a tree on which the command
-// green fails, which is not run when something else was in the way.
+// the last one, another branch than Branch of [Trial], no name to sign with, a tree with
+// changes, a changelog without a section for the version (but for these see Draft of
+// [Trial]), contents that may not be published, an API that breaks callers when the
+// version may not, and a tree on which the command green fails. What takes minutes
+// comes last: what was found by then is written to t.Out before the API is compared,
+// and green is not run when something else was in the way.
 func Release(ctx context.Context, t Trial, version string, green []string) (Plan, error) {
 	p := Plan{Version: version}
 	if err := CheckVersion(version); err != nil {
@@ -62,32 +66,35 @@ func Release(ctx context.Context, t Trial, version string, green []string) (Plan
 	}
 	p.Commit = strings.TrimSpace(p.Commit)
 	tree := filepath.Join(work, "tree")
-	if err := Export(ctx, t.Repo, p.Commit, tree, t.Env); err != nil {
-		return p, err
-	}
-	var reasons []string
-	if status, err := git.run(ctx, "git", "status", "--porcelain"); err != nil {
-		return p, err
-	} else if status != "" {
-		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+status)
-	}
-	p.Notes, err = notes(tree, version)
-	if errors.Is(err, errNoSection) && t.Draft {
-		p.Undated = true
-		p.Notes, err = unreleased(tree)
-	}
-	if err != nil {
-		reasons = append(reasons, err.Error())
-	}
-	if p.Zips, err = Prepare(tree, filepath.Join(work, "proxy"), version); err != nil {
-		return p, err
-	}
-	more, err := t.refusals(ctx, p)
+	links, err := Export(ctx, t.Repo, p.Commit, tree, t.Env)
 	if err != nil {
 		return p, err
 	}
-	if reasons = append(reasons, more...); len(reasons) == 0 && len(green) > 0 {
-		if _, err := git.run(ctx, green...); err != nil {
+	if err := t.sayLinks(tree, links); err != nil {
+		return p, err
+	}
+	reasons, err := t.beforehand(ctx, tree, &p)
+	if err != nil {
+		return p, err
+	}
+	more, err := t.inTree(ctx, tree, filepath.Join(work, "proxy"), &p)
+	if err != nil {
+		return p, err
+	}
+	reasons = append(reasons, more...)
+	for _, r := range reasons {
+		fmt.Fprintf(t.Out, "release   in the way: %s\n", r)
+	}
+	if len(p.Zips) > 0 {
+		if more, err = t.broken(ctx, tree, p); err != nil {
+			return p, err
+		}
+		reasons = append(reasons, more...)
+	}
+	if len(reasons) == 0 && len(green) > 0 {
+		if _, err := git.run(ctx, green...); ctx.Err() != nil {
+			return p, err
+		} else if err != nil {
 			reasons = append(reasons, "the tree is red: "+err.Error())
 		}
 	}
@@ -97,24 +104,89 @@ func Release(ctx context.Context, t Trial, version string, green []string) (Plan
 	return p, nil
 }
 
-// refusals are about each module: what is in it, and its last version.
-func (t Trial) refusals(ctx context.Context, p Plan) ([]string, error) {
-	var reasons []string
-	for _, z := range p.Zips {
-		wrong, err := Contents(z, Rules())
-		if err != nil {
-			return nil, err
-		}
-		reasons = append(reasons, wrong...)
-		last, err := t.lastTag(ctx, z.Module)
-		if err != nil {
-			return nil, err
-		}
-		if last != "" && semver.Compare(p.Version, last) <= 0 {
-			reasons = append(reasons, fmt.Sprintf("module %s is at %s already; take a higher version", z.Module.Path, last))
+// beforehand looks at what a person sees to before a release, and sets the plan's
+// notes. What a draft may lack becomes something to do by hand.
+func (t Trial) beforehand(ctx context.Context, tree string, p *Plan) (reasons []string, err error) {
+	amiss := func(what string) {
+		if t.Draft {
+			p.ByHand = append(p.ByHand, what)
+		} else {
+			reasons = append(reasons, what)
 		}
 	}
+	git := shell{dir: t.Repo, env: t.Env}
+	branch := cmp.Or(t.Branch, "main")
+	if on, err := git.run(ctx, "git", "rev-parse", "--abbrev-ref", "HEAD"); err != nil {
+		return nil, err
+	} else if on = strings.TrimSpace(on); on != branch {
+		amiss(fmt.Sprintf("HEAD is on %s, and releases are made from %s; check that out, or name another branch with -branch", strings.Replace(on, "HEAD", "no branch", 1), branch))
+	}
+	for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {
+		if _, err := git.run(ctx, "git", "var", who); ctx.Err() != nil {
+			return nil, err
+		} else if err != nil {
+			amiss("git knows nobody to make the commit and the tags for; set user.name and user.email by git config")
+			break
+		}
+	}
+	if status, err := t.status(ctx); err != nil {
+		return nil, err
+	} else if status != "" {
+		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+status)
+	}
+	p.Notes, err = notes(tree, p.Version)
+	if errors.Is(err, errNoSection) && t.Draft {
+		amiss(fmt.Sprintf("commit CHANGELOG.md with the heading\n\n  + ## [%s] - YYYY-MM-DD\n\nabove what stands under Unreleased", strings.TrimPrefix(p.Version, "v")))
+		p.Notes, err = unreleased(tree)
+	}
+	if err != nil {
+		reasons = append(reasons, err.Error())
+	}
 	return reasons, nil
+}
+
+// inTree packs the modules, and tells what is wrong with what is in them, and with the
+// version beside their last ones. Without zips in the plan they could not be packed.
+func (t Trial) inTree(ctx context.Context, tree, proxy string, p *Plan) ([]string, error) {
+	modules, _ := Modules(tree) // Prepare says what is wrong with them
+	reasons, err := t.notAbove(ctx, modules, p.Version)
+	if err != nil {
+		return nil, err
+	}
+	if p.Zips, err = Prepare(tree, proxy, p.Version); err != nil {
+		p.Zips = nil
+		return append(reasons, err.Error()), nil
+	}
+	var wrong []Fault
+	for _, z := range p.Zips {
+		w, err := Contents(z, Rules())
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, w...)
+	}
+	if len(wrong) > 0 {
+		reasons = append(reasons, (&ContentsError{Wrong: wrong}).Error())
+	}
+	return reasons, nil
+}
+
+// broken tells which modules of the tree that is released break callers. The working
+// tree may differ, which is another reason.
+func (t Trial) broken(ctx context.Context, tree string, p Plan) ([]string, error) {
+	var modules []Module
+	for _, z := range p.Zips {
+		modules = append(modules, z.Module)
+	}
+	breaks, err := t.breaks(ctx, tree, modules, p.Version)
+	if err != nil && ctx.Err() == nil {
+		return []string{"the API cannot be compared: " + err.Error()}, nil
+	}
+	var reasons []string
+	for _, b := range breaks {
+		reasons = append(reasons, b.Error())
+	}
+	return reasons, err
 }
 
 // CheckVersion takes what the go command takes as a tag of a module whose path has
@@ -177,8 +249,8 @@ func section(tree, heading string) (text string, found bool, err error) {
 // String is what the release does, for people.
 func (p Plan) String() string {
 	var b strings.Builder
-	if p.Undated {
-		fmt.Fprintf(&b, "Before it is made, by hand: commit CHANGELOG.md with the heading\n\n  + ## [%s] - YYYY-MM-DD\n\nabove what stands under Unreleased.\n\n", strings.TrimPrefix(p.Version, "v"))
+	for _, what := range p.ByHand {
+		fmt.Fprintf(&b, "Before it is made, by hand: %s.\n\n", what)
 	}
 	fmt.Fprintf(&b, "Release %s of commit %s.\n\nOne commit on no branch, whose parent is that one, changes these files:\n", p.Version, p.Commit)
 	for _, z := range p.Zips {
@@ -223,8 +295,8 @@ func diff(old, text string) []string {
 // branch, the index and the working tree stay as they are. When a tag cannot be set, those
 // that were are deleted.
 func (p Plan) Make(ctx context.Context, t Trial) (commit string, err error) {
-	if p.Undated {
-		return "", &RefusedError{Reasons: []string{"CHANGELOG.md has no section for " + p.Version}}
+	if len(p.ByHand) > 0 {
+		return "", &RefusedError{Reasons: p.ByHand}
 	}
 	index, err := os.CreateTemp("", "release-index-*")
 	if err != nil {

@@ -99,7 +99,7 @@ func TestReleaseRefuses(t *testing.T) {
 			write(t, filepath.Join(dir, "toolgen/key.pem"), "x")
 			git(t, dir, "add", "-A")
 			git(t, dir, "commit", "-q", "-m", "key")
-		}, nil, "key.pem is not on the list"},
+		}, nil, "\n  toolgen/key.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,11 +117,77 @@ func TestReleaseRefuses(t *testing.T) {
 	}
 }
 
+// TestReleaseTellsAll: everything that is in the way in one run, what is cheap to
+// find first and at once, breaks of callers too; green is not run then. What is not
+// committed is not released, and so breaks nobody.
+func TestReleaseTellsAll(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	git(t, dir, "tag", "v1.2.2")
+	git(t, dir, "tag", "toolgen/v1.2.4")
+	git(t, dir, "checkout", "-q", "-b", "feature")
+	write(t, filepath.Join(dir, "a.go"), "package a\n\nfunc F(...int) {}\n")
+	write(t, filepath.Join(dir, "kicad/.env"), "A=b\n")
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-q", "-m", "all at once")
+	write(t, filepath.Join(dir, "a.go"), "package a\n")
+	git(t, dir, "config", "user.useConfigOnly", "true")
+	tr, out := trial(t, dir)
+	tr.Env = slices.DeleteFunc(tr.Env, func(kv string) bool { return strings.Contains(kv, "_NAME=a") || strings.Contains(kv, "_EMAIL=a@") })
+	ran := filepath.Join(t.TempDir(), "ran")
+	_, err := publish.Release(t.Context(), tr, "v1.2.3", []string{"touch", ran})
+	refused, ok := errors.AsType[*publish.RefusedError](err)
+	want := []string{
+		"HEAD is on feature, and releases are made from main", "git knows nobody", "not committed", "module example.com/a/toolgen is at v1.2.4 already",
+		"\n  kicad/.env", "F: changed from func(int) to func(...int)",
+	}
+	if !ok || len(refused.Reasons) != len(want) {
+		t.Fatalf("got %v, want %d reasons", err, len(want))
+	}
+	for i, part := range want {
+		if !strings.Contains(refused.Reasons[i], part) {
+			t.Errorf("reason %d: got %q, want %q", i, refused.Reasons[i], part)
+		}
+	}
+	said, compared := strings.Index(out.String(), "release   in the way: HEAD is on feature"), strings.Index(out.String(), "api ")
+	if said < 0 || compared < said || strings.Count(out.String(), "in the way: ") != len(want)-1 {
+		t.Errorf("the cheap reasons were not told before the API was compared:\n%s", out)
+	}
+	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("green ran: %v", err)
+	}
+}
+
+// TestReleaseFromAnotherBranch: one that an option names will do; a draft says what
+// would be in the way, and cannot be made.
+func TestReleaseFromAnotherBranch(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	git(t, dir, "checkout", "-q", "-b", "v1-fixes")
+	tr, _ := trial(t, dir)
+	tr.Branch = "v1-fixes"
+	if _, err := publish.Release(t.Context(), tr, "v1.2.3", nil); err != nil {
+		t.Errorf("the branch that was named: %v", err)
+	}
+	git(t, dir, "checkout", "-q", "--detach")
+	if _, err := publish.Release(t.Context(), tr, "v1.2.3", nil); err == nil || !strings.Contains(err.Error(), "HEAD is on no branch") {
+		t.Errorf("no branch: got %v", err)
+	}
+	tr.Draft = true
+	plan, err := publish.Release(t.Context(), tr, "v1.2.3", nil)
+	if err != nil || !strings.Contains(plan.String(), "Before it is made, by hand: HEAD is on no branch, and releases are made from v1-fixes") {
+		t.Errorf("a draft: got %v\n%s", err, plan)
+	}
+	if _, err := plan.Make(t.Context(), tr); err == nil || git(t, dir, "tag") != "" {
+		t.Errorf("made it: %v, tags %q", err, git(t, dir, "tag"))
+	}
+}
+
 // TestRelease: the plan says what is done, and doing it leaves branch, index and
 // files alone. The released tree builds with sums that are its own.
 func TestRelease(t *testing.T) {
 	t.Parallel()
-	dir := repository(t, released)
+	dir := repository(t, released+"-- .gitattributes --\n*_test.go export-ignore\n-- a_test.go --\npackage a\n")
 	head := git(t, dir, "rev-parse", "HEAD")
 	tr, _ := trial(t, dir)
 	plan, err := publish.Release(t.Context(), tr, "v1.2.3", []string{"git", "rev-parse", "HEAD"})
@@ -206,7 +272,7 @@ func TestCheckTellsAll(t *testing.T) {
 	tr.Offline = true
 	err := publish.Check(t.Context(), tr)
 	contents, ok := errors.AsType[*publish.ContentsError](err)
-	if !ok || len(contents.Wrong) != 1 || !strings.Contains(contents.Wrong[0], "toolgen/testdata/answer.json:1: looks like a key of a model provider") {
+	if !ok || len(contents.Wrong) != 1 || !strings.Contains(contents.Wrong[0].What, "toolgen/testdata/answer.json:1: looks like a key of a model provider") {
 		t.Errorf("got %v, want the key", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "consumer root: ") {
@@ -226,6 +292,8 @@ func vcsSum(t *testing.T, dir, commit string) string {
 		t.Fatal(err)
 	}
 	v := module.Version{Path: "example.com/a", Version: "v1.2.3"}
+	// As the go command does, which x/mod/zip leaves to its caller.
+	write(t, filepath.Join(dir, ".git/info/attributes"), "* -export-subst -export-ignore\n")
 	if err := errors.Join(zip.CreateFromVCS(f, v, dir, commit, ""), f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -275,8 +343,31 @@ func TestAPI(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "F: changed from func(int) to func(string)") {
 		t.Errorf("something changed: got %v", err)
 	}
-	if err := publish.API(t.Context(), tr, "v2.0.0"); err != nil {
-		t.Errorf("a new major version: %v", err)
+	if err := publish.API(t.Context(), tr, ""); err != nil {
+		t.Errorf("no version planned: %v", err)
+	}
+}
+
+// TestAPIVersion: what is no version, or not above the last, promises nothing, and is
+// refused before anything is compared; before v1 a minor version may break callers.
+func TestAPIVersion(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	git(t, dir, "tag", "v0.1.1")
+	write(t, filepath.Join(dir, "a.go"), "package a\n\nfunc F(string) {}\n")
+	write(t, filepath.Join(dir, "kicad/k.go"), "package kicad\n")
+	for version, want := range map[string]string{
+		"banana": "should be like v1.2.3", "0.1.2": "should be like v1.2.3", "v2.0.0": "end in /v2", "v0.1.1": "at v0.1.1 already", "v0.0.9": "at v0.1.1 already",
+		"v0.1.2": "breaks callers of v0.1.1", "v0.2.0": "", "v1.0.0": "",
+	} {
+		tr, out := trial(t, dir)
+		err := publish.API(t.Context(), tr, version)
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", version, err, want)
+		}
+		if compared := strings.Contains(out.String(), "BREAKING"); compared != (want == "" || strings.HasPrefix(want, "breaks")) {
+			t.Errorf("%s: compared: %v\n%s", version, compared, out)
+		}
 	}
 }
 
@@ -307,15 +398,32 @@ func TestAlone(t *testing.T) {
 	t.Parallel()
 	dir := repository(t, released)
 	tr, out := trial(t, dir)
-	if err := publish.Alone(t.Context(), tr, "^$"); err != nil || strings.Count(out.String(), "alone") != 3 {
+	if err := publish.Alone(t.Context(), tr, "^$", ""); err != nil || strings.Count(out.String(), "alone") != 3 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// In the workspace kicad would find it; alone it does not.
 	if err := os.Remove(filepath.Join(dir, "a.go")); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish.Alone(t.Context(), tr, "^$"); err == nil {
+	if err := publish.Alone(t.Context(), tr, "^$", ""); err == nil {
 		t.Error("built a module without what it needs")
+	}
+}
+
+// TestAloneOne builds the module that is named, and no other.
+func TestAloneOne(t *testing.T) {
+	t.Parallel()
+	dir := repository(t, released)
+	write(t, filepath.Join(dir, "toolgen/t.go"), "not Go")
+	for _, only := range []string{"kicad", "kicad/", "example.com/a/kicad", "."} {
+		tr, out := trial(t, dir)
+		if err := publish.Alone(t.Context(), tr, "^$", only); err != nil || strings.Count(out.String(), "alone") != 1 {
+			t.Errorf("%s: %v\n%s", only, err, out)
+		}
+	}
+	tr, _ := trial(t, dir)
+	if err := publish.Alone(t.Context(), tr, "^$", "none"); err == nil || !strings.Contains(err.Error(), `no module "none"; there are toolgen, ., kicad`) {
+		t.Errorf("none: got %v, want those that there are", err)
 	}
 }
 

@@ -4,12 +4,14 @@
 //
 //	publish check [-offline]     publish the committed tree into a proxy of its own and use it
 //	publish contents             hold what is in the committed tree's modules to its list, and no more
-//	publish alone [-run REGEXP]  build, vet and test every module by itself, with the oldest Go that it states
+//	publish alone [-run REGEXP] [-module DIR]
+//	                             build, vet and test every module by itself, or one, with the oldest Go that it states
 //	publish api [-version V]     compare the exported API with the last tag
 //	publish docs                 hold the documentation of every exported name
 //	publish licences             write THIRD_PARTY.md
 //	publish cross [-platform P]  build the command for every platform, or for one such as linux/amd64
-//	publish release VERSION      print, or with -do make, the release of all modules
+//	publish release [-do] [-branch NAME] VERSION
+//	                             print, or with -do make, the release of all modules
 //
 // It is run from the root of the repository. Exit status: 0, 1 for what is wrong,
 // 2 for wrong usage.
@@ -24,12 +26,13 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/fiducial-dev/fiducial/internal/tools/publish"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -67,7 +70,8 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 		act = func() error { return publish.CheckContents(ctx, t) }
 	case "alone":
 		match := flags.String("run", "^$", "run the tests that match; all are linked")
-		act = func() error { return publish.Alone(ctx, t, *match) }
+		only := flags.String("module", "", "the folder of the only module to build; all when empty")
+		act = func() error { return publish.Alone(ctx, t, *match, *only) }
 	case "api":
 		version := flags.String("version", "", "the release that is planned")
 		act = func() error { return publish.API(ctx, t, *version) }
@@ -81,6 +85,7 @@ func dispatch(ctx context.Context, name string, args []string, stdout io.Writer)
 	case "release":
 		do := flags.Bool("do", false, "make the commit and the tags; nothing is pushed")
 		green := flags.String("green", "make check publish-check", "the command that tells whether the tree is green")
+		flags.StringVar(&t.Branch, "branch", "main", "the branch that releases are made from, which -do wants HEAD to be on")
 		act = func() error {
 			t.Draft = !*do
 			return release(ctx, t, flags.Args(), strings.Fields(*green), *do)
@@ -106,12 +111,6 @@ func cross(ctx context.Context, t publish.Trial, name string) error {
 func release(ctx context.Context, t publish.Trial, args, green []string, do bool) error {
 	if len(args) != 1 {
 		return errUsage
-	}
-	if err := publish.CheckVersion(args[0]); err != nil {
-		return err
-	}
-	if err := publish.API(ctx, t, args[0]); err != nil {
-		return err
 	}
 	plan, err := publish.Release(ctx, t, args[0], green)
 	if err != nil {
