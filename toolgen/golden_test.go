@@ -39,6 +39,7 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	module.run(t, "go", "vet", "./...")
+	module.run(t, "go", "vet", "-tags=other", "./...")
 	module.run(t, "go", "test", "./...")
 }
 

@@ -39,6 +39,7 @@ type unit struct {
 	docs      map[token.Pos]*ast.Field // the fields of all structs, by the position of their names
 	generated []string                 // files of earlier runs
 	tests     []string                 // test files, which are only searched for stray directives
+	elsewhere []*ast.File              // what is built beside the package in tests and on other platforms
 	owner     string                   // the module; empty without one
 	foreign   bool                     // it is no main module
 }
@@ -85,6 +86,7 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 		if u.tests, err = filepath.Glob(filepath.Join(glob(p.Dir), "*_test.go")); err != nil {
 			return nil, fmt.Errorf("toolgen: %w", err)
 		}
+		u.elsewhere = elsewhere(p, u.tests, r.fset)
 		units = append(units, u)
 	}
 	return units, nil

@@ -129,17 +129,18 @@ func checkType(u *unit, t markedType, r *reporter) bool {
 	if !ok {
 		return false
 	}
-	switch u := named.Underlying().(type) {
+	switch under := named.Underlying().(type) {
 	case *types.Interface, *types.Pointer:
 		r.at(pos, "%s is no type that can have methods", name)
 		return false
 	case *types.Struct:
-		for f := range u.Fields() {
+		for f := range under.Fields() {
 			if f.Name() == "Tools" {
 				r.at(f.Pos(), "type %s has a field Tools, and the generated method is called so", name)
 			}
 		}
 	}
+	reportToolsElsewhere(u, t, r)
 	for f := range named.Methods() {
 		if f.Name() == "Tools" {
 			r.at(f.Pos(), "type %s has a method Tools, and the generated method is called so", name)

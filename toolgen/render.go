@@ -8,6 +8,7 @@ import (
 	"go/format"
 	"go/token"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,9 +26,11 @@ type File struct {
 // render writes the files of a package.
 func render(u *unit, sets []toolset, r *reporter) ([]File, error) {
 	declared, imported := declaredIn(u), importedIn(u)
+	elsewhere, importedElsewhere := namesElsewhere(u.elsewhere)
+	maps.Copy(imported, importedElsewhere)
 	var files []File
 	for _, set := range sets {
-		w := writer{unit: u, set: set, declared: declared, imported: imported, imports: map[string]string{}, local: names{}}
+		w := writer{unit: u, set: set, declared: declared, imported: imported, elsewhere: elsewhere, imports: map[string]string{}, local: names{}}
 		data, err := w.file()
 		if err != nil {
 			return nil, err
@@ -50,14 +53,15 @@ func fileName(fset *token.FileSet, set toolset) string {
 
 // A writer writes one file.
 type writer struct {
-	unit     *unit
-	set      toolset
-	declared names             // in the package, what is generated included
-	imported names             // by other files
-	local    names             // in this file
-	imports  map[string]string // path to name
-	paths    []string          // of imports
-	body     bytes.Buffer
+	unit      *unit
+	set       toolset
+	declared  names             // in the package, what is generated included
+	imported  names             // by other files, those elsewhere included
+	elsewhere names             // declared in tests and on other platforms
+	local     names             // in this file
+	imports   map[string]string // path to name
+	paths     []string          // of imports
+	body      bytes.Buffer
 }
 
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(&w.body, format, args...) }
@@ -69,10 +73,10 @@ func (w *writer) file() ([]byte, error) {
 	schemaNames := make([]string, len(w.set.methods))
 	for i, m := range w.set.methods {
 		base := lowerCamel(camel(w.set.name)) + upperFirst(camel(m.goName))
-		schemaNames[i] = w.declared.take(base+"Schema", w.imported, w.local)
+		schemaNames[i] = w.declared.take(base+"Schema", w.imported, w.elsewhere, w.local)
 		argNames[i] = "struct{}"
 		if len(m.schema.props) > 0 {
-			argNames[i] = w.declared.take(base+"Args", w.imported, w.local)
+			argNames[i] = w.declared.take(base+"Args", w.imported, w.elsewhere, w.local)
 			w.argStruct(argNames[i], m)
 		}
 		w.printf("const %s = `%s`\n\n", schemaNames[i], m.schema.json())
@@ -181,7 +185,8 @@ func traits(d toolDirective) string {
 	return strings.Join(list, ", ")
 }
 
-// free is a name for something local to the file.
+// free is a name for something local to a function. It may hide what only files
+// elsewhere declare, which the generated code does not use.
 func (w *writer) free(name string) string { return w.local.take(name, w.declared) }
 
 // importName imports a package, once, and returns its name in this file.
@@ -189,7 +194,7 @@ func (w *writer) importName(path, name string) string {
 	if as, ok := w.imports[path]; ok {
 		return as
 	}
-	as := w.free(name)
+	as := w.local.take(name, w.declared, w.elsewhere)
 	w.imports[path] = as
 	w.paths = append(w.paths, path)
 	return as
