@@ -50,8 +50,8 @@ const (
 	callParam
 )
 
-// resolve checks what is marked against its types and gives the toolsets in the
-// order of the source.
+// resolve checks what is marked against its types and gives the toolsets of the types that
+// can have methods, in the order of the source.
 func resolve(u *unit, m marks, r *reporter) []toolset {
 	reportTypeErrors(u, m, r)
 	byType := map[string][]markedMethod{}
@@ -65,7 +65,8 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 	var sets []toolset
 	for _, t := range m.types {
 		name := t.spec.Name.Name
-		if checkType(u, t, r) && len(byType[name]) == 0 {
+		usable := checkType(u, t, r)
+		if usable && len(byType[name]) == 0 {
 			r.at(t.spec.Name.Pos(), "type %s has no method marked //fiducial:tool", name)
 		}
 		set := toolset{name: name, pos: t.spec.Name.Pos(), file: t.file, receiver: firstLetter(name), byValue: true}
@@ -80,7 +81,9 @@ func resolve(u *unit, m marks, r *reporter) []toolset {
 			set.methods = append(set.methods, resolveMethod(u, mm, r))
 		}
 		reportSameNames(set, byType[name], r)
-		sets = append(sets, set)
+		if usable {
+			sets = append(sets, set)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byType)) {
 		if !slices.ContainsFunc(m.types, func(t markedType) bool { return t.spec.Name.Name == name }) {

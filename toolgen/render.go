@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"go/token"
 	"go/types"
 	"maps"
 	"path/filepath"
@@ -24,7 +23,7 @@ type File struct {
 }
 
 // render writes the files of a package.
-func render(u *unit, sets []toolset, r *reporter) ([]File, error) {
+func render(u *unit, sets []toolset) ([]File, error) {
 	declared, imported := declaredIn(u), importedIn(u)
 	elsewhere, importedElsewhere := namesElsewhere(u.elsewhere)
 	maps.Copy(imported, importedElsewhere)
@@ -35,20 +34,16 @@ func render(u *unit, sets []toolset, r *reporter) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		path := filepath.Join(u.dir, fileName(u.fset, set))
-		if i := slices.IndexFunc(files, func(f File) bool { return f.Path == path }); i >= 0 {
-			r.at(set.pos, "the tools of two types would go to %s; rename one of them", filepath.Base(path))
-		}
-		files = append(files, File{Path: path, Data: data})
+		files = append(files, File{Path: u.place(set), Data: data})
 	}
 	return files, nil
 }
 
-// fileName names a file for the type, and for the platform when the type's file
-// is named for one.
-func fileName(fset *token.FileSet, set toolset) string {
-	parts := append([]string{snake(set.name)}, nameTags(fset.File(set.file.FileStart).Name())...)
-	return strings.Join(parts, "_") + fileSuffix
+// place is the path of a set's file. It is named for the type, and for the platform when
+// the type's file is named for one.
+func (u *unit) place(set toolset) string {
+	parts := append([]string{snake(set.name)}, nameTags(u.fset.File(set.file.FileStart).Name())...)
+	return filepath.Join(u.dir, strings.Join(parts, "_")+fileSuffix)
 }
 
 // A writer writes one file.
