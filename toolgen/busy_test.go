@@ -72,20 +72,15 @@ func TestLandWaits(t *testing.T) {
 			}
 			return os.Rename(from, to)
 		}
-		remove := func(name string) error {
-			if err := free(); err != nil {
-				return err
-			}
-			return os.Remove(name)
-		}
-		if err := (staged{place: place, temp: temp}).landOn(windows, rename, remove); err != nil {
+		o := operations{goos: windows, rename: rename}
+		if err := (staged{place: place, temp: temp}).land(o); err != nil {
 			t.Fatal(err)
 		}
 		if text, err := os.ReadFile(place); err != nil || string(text) != temp {
 			t.Errorf("got %q, %v, want the new file", text, err)
 		}
 		held = 3
-		if err := (staged{place: place}).landOn(windows, rename, remove); err != nil {
+		if err := (staged{place: place, temp: temp, goes: true}).land(o); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(place); !os.IsNotExist(err) {

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -122,105 +121,4 @@ func mayOverwrite(path string) bool {
 	}
 	data, err := os.ReadFile(path)
 	return err == nil && bytes.HasPrefix(data, []byte(header))
-}
-
-// Stale returns the paths of the files that are not what Generate says, those
-// that should not be there included. Line ends of CR and LF count as LF, which is
-// what a checkout on Windows may have.
-func Stale(files []File) ([]string, error) {
-	var stale []string
-	for _, f := range files {
-		data, err := os.ReadFile(f.Path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if f.Data != nil {
-				stale = append(stale, f.Path)
-			}
-		case err != nil:
-			return nil, fmt.Errorf("toolgen: %w", err)
-		case f.Data == nil || !bytes.Equal(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), f.Data):
-			stale = append(stale, f.Path)
-		}
-	}
-	return stale, nil
-}
-
-// Write makes the files what Generate says and returns the paths of those that it
-// changed. All are written beside their places before the first is put there, so a
-// full disk or a folder without write permission changes none; each is
-// replaced whole. Where a path is a symbolic link, the file that it leads to is.
-func Write(files []File) ([]string, error) {
-	stale, err := Stale(files)
-	if err != nil {
-		return nil, err
-	}
-	var list []staged
-	defer func() {
-		for _, s := range list {
-			s.drop()
-		}
-	}()
-	for _, path := range stale {
-		s, err := files[slices.IndexFunc(files, func(f File) bool { return f.Path == path })].stage()
-		if err != nil {
-			return nil, fmt.Errorf("toolgen: %w", err)
-		}
-		list = append(list, s)
-	}
-	for i, s := range list {
-		if err := s.land(); err != nil {
-			return stale[:i], fmt.Errorf("toolgen: %w", err)
-		}
-	}
-	return stale, nil
-}
-
-// A staged file lies beside its place.
-type staged struct {
-	place string
-	temp  string // empty: there is to be no file in the place
-}
-
-func (f File) stage() (staged, error) {
-	s := staged{place: f.Path}
-	if f.Data == nil {
-		return s, nil
-	}
-	if target, err := filepath.EvalSymlinks(f.Path); err == nil {
-		s.place = target
-	}
-	temp, err := os.CreateTemp(filepath.Dir(s.place), ".fiducialgen-*")
-	if err != nil {
-		return s, err
-	}
-	s.temp = temp.Name()
-	_, err = temp.Write(f.Data)
-	if err = errors.Join(err, temp.Chmod(0o644), temp.Close()); err != nil {
-		s.drop()
-	}
-	return s, err
-}
-
-func (s staged) land() error { return s.landOn(runtime.GOOS, os.Rename, os.Remove) }
-
-func (s staged) landOn(goos string, rename func(from, to string) error, remove func(name string) error) error {
-	if s.temp == "" {
-		return patiently(goos, func() error { return remove(s.place) })
-	}
-	step := func() error { return rename(s.temp, s.place) }
-	err := step()
-	if err == nil || goos != windows {
-		return err
-	}
-	if errors.Is(err, fs.ErrPermission) { // there a read-only file is not replaced
-		_ = os.Chmod(s.place, 0o644)
-	}
-	return patiently(goos, step)
-}
-
-// drop removes what did not land.
-func (s staged) drop() {
-	if s.temp != "" {
-		_ = os.Remove(s.temp)
-	}
 }
