@@ -23,7 +23,7 @@ import (
 func elsewhere(p *packages.Package, tests []string, fset *token.FileSet) []*ast.File {
 	var files []*ast.File
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(p.IgnoredFiles, tests)))) {
-		if base := filepath.Base(name); filepath.Ext(base) != ".go" || strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".") {
+		if filepath.Ext(name) != ".go" || isHidden(name) {
 			continue
 		}
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -33,6 +33,12 @@ func elsewhere(p *packages.Package, tests []string, fset *token.FileSet) []*ast.
 		files = append(files, f)
 	}
 	return files
+}
+
+// isHidden reports whether the go command passes a file over for its name.
+func isHidden(path string) bool {
+	base := filepath.Base(path)
+	return strings.HasPrefix(base, "_") || strings.HasPrefix(base, ".")
 }
 
 // namesElsewhere are the names that those files declare, and under which they import

@@ -6,12 +6,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,6 +39,7 @@ type unit struct {
 	info      *types.Info
 	errors    []types.Error
 	broken    []Diagnostic             // the first syntax error of each imported package that has one
+	missing   map[string]string        // why the go command does not find an imported package, by its path
 	docs      map[token.Pos]*ast.Field // the fields of all structs, by the position of their names
 	generated []string                 // files of earlier runs
 	tests     []string                 // test files, which are only searched for stray directives
@@ -71,7 +75,7 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 			reportUnreadable(p, r)
 			continue
 		}
-		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs, broken: brokenImports(p, dir)}
+		u := &unit{dir: p.Dir, fset: r.fset, pkg: p.Types, info: p.TypesInfo, errors: p.TypeErrors, docs: docs, broken: brokenImports(p, dir), missing: missingImports(p)}
 		if p.Module != nil {
 			u.owner = p.Module.Path
 			u.foreign = !p.Module.Main
@@ -95,11 +99,16 @@ func load(ctx context.Context, dir string, env, patterns []string, r *reporter) 
 // A ModuleError says that no module provides the package that generated code
 // imports. Nothing was written.
 type ModuleError struct {
-	Module string // that lacks it; empty when there is none
-	Reason string // the go command's
+	Module   string // that lacks it; empty when there is none
+	Reason   string // the go command's
+	Vendored bool   // the go command looked in the vendor folder alone
 }
 
 func (e *ModuleError) Error() string {
+	if e.Vendored {
+		return fmt.Sprintf("toolgen: generated code imports %s, which the vendor folder of %s lacks: generate with GOFLAGS=-mod=mod in the environment, then run go mod tidy and go mod vendor (%s)",
+			toolPath, cmp.Or(e.Module, "the packages"), e.Reason)
+	}
 	return fmt.Sprintf("toolgen: generated code imports %s, which no module provides to %s: require %s in go.mod, then generate (%s)",
 		toolPath, cmp.Or(e.Module, "the packages"), strings.TrimSuffix(toolPath, "/tool"), e.Reason)
 }
@@ -120,7 +129,8 @@ func checkModule(ctx context.Context, dir string, env []string, units []*unit, f
 	}
 	for _, p := range found {
 		if len(p.Errors) > 0 {
-			return &ModuleError{Module: units[0].owner, Reason: firstLine(p.Errors[0].Msg)}
+			reason := oneLine(p.Errors[0].Msg)
+			return &ModuleError{Module: units[0].owner, Reason: reason, Vendored: strings.Contains(reason, "-mod=vendor")}
 		}
 	}
 	return nil
@@ -168,6 +178,9 @@ func reportBroken(p *packages.Package, dir string, r *reporter) bool {
 			continue
 		}
 		broken = true
+		if pos.Filename == "" && reportDeadLinks(p, e.Msg, r) {
+			continue
+		}
 		if pos.Filename == "" {
 			pos.Filename = p.PkgPath
 		}
@@ -179,6 +192,33 @@ func reportBroken(p *packages.Package, dir string, r *reporter) bool {
 		}
 	}
 	return broken
+}
+
+// reportDeadLinks reports the Go files of a folder that are symbolic links which lead
+// nowhere, when what the go command says is about one of them: it names only the first.
+func reportDeadLinks(p *packages.Package, message string, r *reporter) bool {
+	list, err := filepath.Glob(filepath.Join(glob(p.Dir), "*.go"))
+	if err != nil {
+		return false
+	}
+	var dead []Diagnostic
+	about := false
+	for _, name := range list {
+		target, err := os.Readlink(name)
+		if err != nil || isHidden(name) {
+			continue
+		}
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		about = about || strings.Contains(message, name)
+		dead = append(dead, Diagnostic{token.Position{Filename: name}, fmt.Sprintf(
+			"this symbolic link leads to %s, which is not there: remove the link, or put the file there, and generate again", target)})
+	}
+	if about {
+		r.found = append(r.found, dead...)
+	}
+	return about
 }
 
 // brokenImports are the packages that p imports and that cannot be parsed, by their first
@@ -194,6 +234,19 @@ func brokenImports(p *packages.Package, dir string) []Diagnostic {
 	return list
 }
 
+// missingImports are the packages that p imports and that the go command does not find,
+// with its reasons.
+func missingImports(p *packages.Package) map[string]string {
+	missing := map[string]string{}
+	for path, imported := range p.Imports {
+		i := slices.IndexFunc(imported.Errors, func(e packages.Error) bool { return e.Kind != packages.ParseError && e.Kind != packages.TypeError })
+		if i >= 0 && imported.Name == "" {
+			missing[path] = oneLine(imported.Errors[i].Msg)
+		}
+	}
+	return missing
+}
+
 // reportUnreadable reports what is wrong with the directives of a broken package
 // in themselves.
 func reportUnreadable(p *packages.Package, r *reporter) {
@@ -203,6 +256,9 @@ func reportUnreadable(p *packages.Package, r *reporter) {
 		}
 	}
 }
+
+// oneLine keeps the advice that the go command gives on lines of its own.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")

@@ -3,6 +3,7 @@
 package toolgen
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -217,14 +218,24 @@ func reportTypeErrors(u *unit, m marks, r *reporter) {
 	for _, e := range u.errors {
 		switch {
 		case e.Soft:
-		case strings.HasPrefix(e.Msg, "could not import "), m.covers(e.Pos):
-			r.at(e.Pos, "%s", firstLine(e.Msg))
+		case isImportError(e), m.covers(e.Pos):
+			r.at(e.Pos, "%s", cmp.Or(u.missing[importedBy(e)], firstLine(e.Msg)))
 			reported = true
 		}
 	}
 	if reported {
 		r.found = append(r.found, u.broken...)
 	}
+}
+
+const importError = "could not import "
+
+func isImportError(e types.Error) bool { return strings.HasPrefix(e.Msg, importError) }
+
+// importedBy is the import path that such an error is about.
+func importedBy(e types.Error) string {
+	path, _, _ := strings.Cut(strings.TrimPrefix(e.Msg, importError), " (")
+	return path
 }
 
 func (m marks) covers(pos token.Pos) bool {

@@ -217,7 +217,7 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 	}
 	s, err := schemas.parameter(v.Type())
 	if err != nil {
-		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) {
+		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) && !u.comesMissing(placeOf(err, v)) {
 			r.at(placeOf(err, v), "parameter %s of %s: %v", v.Name(), m.goName, err)
 		}
 		s = &schema{}
@@ -239,6 +239,17 @@ func placeOf(err error, v *types.Var) token.Pos {
 // from start to end, so that we need not.
 func (u *unit) hasErrorAt(start, end token.Pos) bool {
 	return slices.ContainsFunc(u.errors, func(e types.Error) bool { return start <= e.Pos && e.Pos < end })
+}
+
+// comesMissing reports whether an unknown type is of an import that was reported: then the
+// compiler has nothing to say about the line itself.
+func (u *unit) comesMissing(pos token.Pos) bool {
+	line := func(p token.Pos) token.Position {
+		at := u.fset.PositionFor(p, false)
+		return token.Position{Filename: at.Filename, Line: at.Line}
+	}
+	return slices.ContainsFunc(u.errors, isImportError) &&
+		!slices.ContainsFunc(u.errors, func(e types.Error) bool { return line(e.Pos) == line(pos) })
 }
 
 // describe gives the arguments their descriptions.

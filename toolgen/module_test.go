@@ -139,3 +139,100 @@ func TestLineEnds(t *testing.T) {
 		t.Errorf("descriptions are lost:\n%s", want)
 	}
 }
+
+// TestVendored: the module is required, and the vendor folder, which the go command reads
+// instead, has not the package yet, since nothing imports it.
+func TestVendored(t *testing.T) {
+	dir := newModule(t, "example.com/vendored")
+	dir.write(t, "counter.go", []byte(counter))
+	dir.run(t, "go", "mod", "vendor")
+	config := toolgen.Config{Dir: string(dir), Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=")}
+	_, err := toolgen.Generate(t.Context(), config)
+	missing, ok := errors.AsType[*toolgen.ModuleError](err)
+	if !ok || !missing.Vendored || missing.Module != "example.com/vendored" {
+		t.Fatalf("got %v, want a ModuleError about the vendor folder", err)
+	}
+	if text := err.Error(); !strings.Contains(text, "GOFLAGS=-mod=mod") || strings.Contains(text, "require ") || strings.Contains(text, "\n") {
+		t.Errorf("got %q, want one line that names GOFLAGS=-mod=mod and asks for nothing that is there", text)
+	}
+
+	config.Env = alone() // the advice, taken
+	files, err := toolgen.Generate(t.Context(), config)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("got %v, %v, want one file", files, err)
+	}
+	if _, err := toolgen.Write(files); err != nil {
+		t.Fatal(err)
+	}
+	dir.run(t, "go", "mod", "tidy")
+	dir.run(t, "go", "mod", "vendor")
+	config.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	files, err = toolgen.Generate(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stale, err := toolgen.Stale(files); err != nil || len(stale) != 0 {
+		t.Errorf("afterwards: %q, %v, want nothing stale", stale, err)
+	}
+}
+
+// TestMissingImport: an import that no module provides is told once, with what the go
+// command advises, and not again where its types are used; what is unknown for another
+// reason is.
+func TestMissingImport(t *testing.T) {
+	dir := newModule(t, "example.com/missing")
+	dir.write(t, "counter.go", []byte(`package counter
+
+import (
+	"fmtt"
+
+	"nope.example/x"
+)
+
+//fiducial:tools
+type Counter struct{}
+
+type Own struct{ Y x.Y }
+
+type Undefined struct{ Gone Gone }
+
+//fiducial:tool
+func (Counter) Up(a x.Y, b []fmtt.Z, own Own, u Undefined) {}
+`))
+	_, err := toolgen.Generate(t.Context(), toolgen.Config{Dir: string(dir), Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=", "GOPROXY=off")})
+	mistakes, ok := errors.AsType[*toolgen.Error](err)
+	if !ok {
+		t.Fatalf("got %v, want mistakes", err)
+	}
+	var got []string
+	for _, d := range mistakes.Diagnostics {
+		got = append(got, strings.TrimPrefix(d.String(), d.Pos.Filename))
+	}
+	if len(got) != 3 || !strings.HasPrefix(got[0], ":4:2: package fmtt is not in std") ||
+		got[1] != ":6:2: no required module provides package nope.example/x; to add it: go get nope.example/x" ||
+		!strings.HasPrefix(got[2], ":14:24: ") {
+		t.Errorf("got %q, want the two imports, with the go command's advice, and the field Gone", got)
+	}
+}
+
+// TestDeadLink: a link that leads nowhere is named, with what to do.
+func TestDeadLink(t *testing.T) {
+	dir := newModule(t, "example.com/dead")
+	dir.write(t, "counter.go", []byte(counter))
+	for name, target := range map[string]string{"counter_tools.go": "gone.go", "x.go": "gone too.go", ".#counter.go": "an editor's"} {
+		if err := os.Symlink(target, filepath.Join(string(dir), name)); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	_, err := toolgen.Generate(t.Context(), toolgen.Config{Dir: string(dir), Env: alone()})
+	mistakes, ok := errors.AsType[*toolgen.Error](err)
+	if !ok || len(mistakes.Diagnostics) != 2 {
+		t.Fatalf("got %v, want two mistakes", err)
+	}
+	for i, want := range []struct{ name, target string }{{"counter_tools.go", "gone.go"}, {"x.go", "gone too.go"}} {
+		d := mistakes.Diagnostics[i]
+		if filepath.Base(d.Pos.Filename) != want.name || !strings.Contains(d.Message, "leads to "+want.target+",") || !strings.Contains(d.Message, "remove the link") {
+			t.Errorf("got %v, want that %s leads to %s, and what to do", d, want.name, want.target)
+		}
+	}
+}
