@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"go/token"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Diagnostic is one mistake in the source. Its file name is absolute.
@@ -61,4 +64,42 @@ func (r *reporter) err() error {
 			cmp.Compare(a.Message, b.Message))
 	})
 	return &Error{Diagnostics: slices.Compact(r.found)}
+}
+
+// maxShown is how much of the source a message repeats, in bytes.
+const maxShown = 80
+
+// show is a part of the source for a message: cut when it is long, and in ASCII, too, when
+// it has letters that may look like others.
+func show(text string) string {
+	cut := clip(text)
+	ascii := strconv.QuoteToASCII(cut)
+	switch {
+	case !utf8.ValidString(cut) || strings.ContainsFunc(cut, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return ascii + more(text)
+	case strings.ContainsFunc(cut, func(r rune) bool { return r > unicode.MaxASCII }):
+		return cut + more(text) + " (" + ascii + ")"
+	}
+	return cut + more(text)
+}
+
+// quote is a part of the source in quotes, cut when it is long.
+func quote(text string) string { return strconv.Quote(clip(text)) + more(text) }
+
+func clip(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	end := maxShown
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+func more(text string) string {
+	if cut := len(text) - len(clip(text)); cut > 0 {
+		return fmt.Sprintf("... and %d more bytes", cut)
+	}
+	return ""
 }

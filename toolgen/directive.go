@@ -22,7 +22,8 @@ type (
 	toolsDirective struct{}
 
 	toolDirective struct {
-		name                            string // empty: the method's, in snake case
+		name                            string
+		named                           bool // else the name is the method's, in snake case
 		readOnly, idempotent, exclusive bool
 	}
 
@@ -58,77 +59,71 @@ const toolNameRule = "a tool's name is made of 1 to 64 ASCII letters, digits, _ 
 // isDirective reports whether a comment is meant for us.
 func isDirective(comment string) bool { return strings.HasPrefix(comment, prefix) }
 
-// isSpaced reports whether a comment is a whole directive but for a space behind
-// the slashes, so that Go takes it for text.
-func isSpaced(comment string) bool {
-	rest, ok := strings.CutPrefix(comment, "//")
-	if !ok || rest == "" || (rest[0] != ' ' && rest[0] != '\t') {
-		return false
-	}
-	rest = "//" + strings.TrimLeft(rest, " \t")
-	if !isDirective(rest) {
-		return false
-	}
-	_, err := parseDirective(rest)
-	return err == nil
-}
-
 // parseDirective reads a comment for which isDirective holds. A directive that
-// comes with an error is what could be read of it, or nil.
-func parseDirective(comment string) (directive, *directiveError) {
+// comes with mistakes is what could be read of it, or nil.
+func parseDirective(comment string) (directive, []*directiveError) {
 	words := split(comment)
 	switch verb := strings.TrimPrefix(words[0].text, prefix); verb {
 	case "tools":
 		if len(words) > 1 {
-			return nil, mistake(words[1].col, "//fiducial:tools takes no arguments")
+			return nil, one(mistake(words[1].col, "//fiducial:tools takes no arguments"))
 		}
 		return toolsDirective{}, nil
 	case "tool":
 		return parseTool(words[1:])
 	case "arg":
 		if len(words) < 2 {
-			return nil, mistake(len(words[0].text), "//fiducial:arg needs the name of a parameter and a text")
+			return nil, one(mistake(len(words[0].text), "//fiducial:arg needs the name of a parameter and a text"))
 		}
 		name := words[1]
 		text := strings.TrimFunc(comment[name.col+len(name.text):], unicode.IsSpace)
 		if text == "" {
-			return nil, mistake(name.col+len(name.text), "//fiducial:arg %s has no text", name.text)
+			return nil, one(mistake(name.col+len(name.text), "//fiducial:arg %s has no text", show(name.text)))
 		}
 		return argDirective{name: name.text, text: text, nameCol: name.col}, nil
 	default:
-		return nil, mistake(len("//"), "unknown directive fiducial:%s; there are fiducial:tools, fiducial:tool and fiducial:arg", verb)
+		return nil, one(mistake(len("//"), "unknown directive fiducial:%s; there are fiducial:tools, fiducial:tool and fiducial:arg", show(verb)))
 	}
 }
 
-func parseTool(words []word) (directive, *directiveError) {
+func one(e *directiveError) []*directiveError { return []*directiveError{e} }
+
+// parseTool reads options, and goes on behind those that are wrong.
+func parseTool(words []word) (directive, []*directiveError) {
 	var d toolDirective
 	var seen []string
+	var wrong []*directiveError
 	for _, w := range words {
 		key, value, hasValue := strings.Cut(w.text, "=")
-		if slices.Contains(seen, key) {
-			return d, mistake(w.col, "%s stands twice", key)
+		switch {
+		case slices.Contains(seen, key):
+			wrong = append(wrong, mistake(w.col, "%s stands twice", show(key)))
+		case key == "name":
+			d.name, d.named = value, true
+			if !toolName.MatchString(value) {
+				wrong = append(wrong, mistake(w.col, "bad name %s: %s", quote(value), toolNameRule))
+			}
+		case hasValue || !d.set(key):
+			wrong = append(wrong, mistake(w.col, "unknown option %s; there are name=NAME, readonly, idempotent and exclusive", show(w.text)))
 		}
 		seen = append(seen, key)
-		if hasValue && key != "name" {
-			return d, mistake(w.col, "unknown option %s; there are name=NAME, readonly, idempotent and exclusive", w.text)
-		}
-		switch key {
-		case "name":
-			if !toolName.MatchString(value) {
-				return d, mistake(w.col, "bad name %q: %s", value, toolNameRule)
-			}
-			d.name = value
-		case "readonly":
-			d.readOnly = true
-		case "idempotent":
-			d.idempotent = true
-		case "exclusive":
-			d.exclusive = true
-		default:
-			return d, mistake(w.col, "unknown option %s; there are name=NAME, readonly, idempotent and exclusive", w.text)
-		}
 	}
-	return d, nil
+	return d, wrong
+}
+
+// set sets a trait, and reports whether there is one of this name.
+func (d *toolDirective) set(name string) bool {
+	switch name {
+	case "readonly":
+		d.readOnly = true
+	case "idempotent":
+		d.idempotent = true
+	case "exclusive":
+		d.exclusive = true
+	default:
+		return false
+	}
+	return true
 }
 
 type word struct {

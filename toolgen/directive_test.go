@@ -41,12 +41,62 @@ func TestParseDirective(t *testing.T) {
 		{"//fiducial:tools", toolsDirective{}},
 		{"//fiducial:tools \t", toolsDirective{}},
 		{"//fiducial:tool", toolDirective{}},
-		{"//fiducial:tool exclusive name=Read-file_2  readonly\tidempotent", toolDirective{"Read-file_2", true, true, true}},
+		{"//fiducial:tool exclusive name=Read-file_2  readonly\tidempotent", toolDirective{"Read-file_2", true, true, true, true}},
 		{"//fiducial:arg path  where it is, \"quoted\" ", argDirective{name: "path", text: `where it is, "quoted"`, nameCol: 15}},
 	} {
 		got, err := parseDirective(tt.line)
-		if err != nil || got != tt.want {
+		if len(err) > 0 || got != tt.want {
 			t.Errorf("%s: got %+v, %v; want %+v", tt.line, got, err, tt.want)
+		}
+	}
+}
+
+// TestLookalikes: what looks like a directive is one that somebody meant; sentences are
+// none.
+func TestLookalikes(t *testing.T) {
+	for _, tt := range []struct{ comment, want string }{
+		{"// fiducial:tool redonly", "//fiducial:tool"},
+		{"// fiducial:tool name=9", "//fiducial:tool"},
+		{"// fiducial:tols", "//fiducial:tools"},
+		{"// fiducial:tol", "//fiducial:tool"},
+		{"// fiducial:args path where it is", "//fiducial:arg"},
+		{"// fiducial : tool", "//fiducial:tool"},
+		{"//Fiducial:Tool", "//fiducial:tool"},
+		{"//FIDUCIAL:TOOLS", "//fiducial:tools"},
+		{"//fiducial :tool", "//fiducial:tool"},
+		{"//fiducial: tool readonly", "//fiducial:tool"},
+		{"//fidcial:tool", "//fiducial:tool"},
+		{"//fiduical:tool", "//fiducial:tool"},
+		{"//Fiducial:readonly", "a directive"},
+		{"/*fiducial:tool*/", "//fiducial:tool"},
+		{"/* fiducial:tool readonly */", "//fiducial:tool"},
+		{"/*\n * Read reads.\n *\n * fiducial:tool readonly\n */", "//fiducial:tool"},
+		{"//fiduci\u0430l:tool", "//fiducial:tool"},
+		{"//fiducial\uff1atool", "//fiducial:tool"},
+		{"//\u200bfiducial:tool", "//fiducial:tool"},
+		{"//\uff46\uff49\uff44\uff55\uff43\uff49\uff41\uff4c:tool", "//fiducial:tool"},
+
+		{"// fiducial:tool is prose here, and no directive.", ""},
+		{"// fiducial:tools are what a model calls.", ""},
+		{"// fiducial:tool.", ""},
+		{"// fiducial: the engine and its tools", ""},
+		{"// //fiducial:tool readonly", ""},
+		{"//	//fiducial:tool readonly", ""},
+		{"// Fiducial is a library: tool calls are checked.", ""},
+		{"//Fiducial: makes tools", ""},
+		{"// official:tool", ""},
+		{"//go:generate tool", ""},
+		{"//nolint:errcheck", ""},
+		{"//", ""},
+		{"/**/", ""},
+		{"// : tool", ""},
+	} {
+		got := ""
+		for _, l := range lookalikes(tt.comment) {
+			got += l.meant
+		}
+		if got != tt.want {
+			t.Errorf("%q is taken for %q, want %q", tt.comment, got, tt.want)
 		}
 	}
 }
@@ -73,11 +123,15 @@ func FuzzDirective(f *testing.F) {
 	option := regexp.MustCompile(`^(name=[a-zA-Z_][a-zA-Z0-9_-]*|readonly|idempotent|exclusive)$`)
 	f.Fuzz(func(t *testing.T, rest string) {
 		line := prefix + rest
-		d, err := parseDirective(line)
-		if err != nil {
-			if err.col < 0 || err.col > len(line) || err.message == "" {
-				t.Errorf("%q: column %d of %d, message %q", line, err.col, len(line), err.message)
+		lookalikes("// " + rest)
+		lookalikes("/*" + rest + "*/")
+		d, wrong := parseDirective(line)
+		for _, e := range wrong {
+			if e.col < 0 || e.col > len(line) || e.message == "" || len(e.message) > 1000 {
+				t.Errorf("%q: column %d of %d, message %q", line, e.col, len(line), e.message)
 			}
+		}
+		if len(wrong) > 0 {
 			return
 		}
 		words := strings.Fields(line)

@@ -54,10 +54,10 @@ func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
 			return nil, m.at(within(no("the json tag's option string is not supported: drop the option"), where, m.name(t)), f.v)
 		}
 		if !propertyName.MatchString(f.name) {
-			return nil, m.at(within(no("bad name %q: %s", f.name, propertyNameRule), where, m.name(t)), f.v)
+			return nil, m.at(within(no("bad name %s: %s", quote(f.name), propertyNameRule), where, m.name(t)), f.v)
 		}
 		if f.hasText && !isDescription(f.text) {
-			return nil, m.at(within(no("the jsonschema tag %q is no description: write in words what the field is", f.text), where, m.name(t)), f.v)
+			return nil, m.at(within(no("the jsonschema tag %s is no description: write in words what the field is", quote(f.text)), where, m.name(t)), f.v)
 		}
 		of, err := m.schema(f.v.Type())
 		if err != nil {
@@ -88,7 +88,7 @@ func (m *mapper) fields(u *types.Struct) ([]jsonField, error) {
 			rivals = tagged
 		}
 		if len(rivals) > 1 {
-			return nil, m.at(no("several fields are called %q", f.name), rivals[1].v)
+			return nil, m.at(no("several fields are called %s", quote(f.name)), rivals[1].v)
 		}
 		if rivals[0].v == f.v {
 			kept = append(kept, f)

@@ -97,14 +97,16 @@ func read(group *ast.CommentGroup, r *reporter) []placed[directive] {
 	}
 	for _, c := range group.List {
 		if !isDirective(c.Text) {
-			if r != nil && isSpaced(c.Text) {
-				r.at(c.Pos(), "a directive has no space behind the slashes; as it stands it has no effect")
+			if r != nil {
+				reportLookalikes(c, r)
 			}
 			continue
 		}
-		d, err := parseDirective(c.Text)
-		if err != nil && r != nil {
-			r.at(c.Pos()+token.Pos(err.col), "%s", err.message)
+		d, wrong := parseDirective(c.Text)
+		if r != nil {
+			for _, e := range wrong {
+				r.at(c.Pos()+token.Pos(e.col), "%s", e.message)
+			}
 			if d == nil {
 				continue
 			}
@@ -112,6 +114,16 @@ func read(group *ast.CommentGroup, r *reporter) []placed[directive] {
 		list = append(list, placed[directive]{c.Pos(), d})
 	}
 	return list
+}
+
+func reportLookalikes(c *ast.Comment, r *reporter) {
+	if isSpaced(c.Text) {
+		r.at(c.Pos(), "a directive has no space behind the slashes; as it stands it has no effect")
+		return
+	}
+	for _, l := range lookalikes(c.Text) {
+		r.at(c.Pos(), "this looks like %s, and as it is written it has no effect: %s", l.meant, show(l.line))
+	}
 }
 
 func (m *marks) typeSpec(f *ast.File, spec *ast.TypeSpec, doc *ast.CommentGroup, r *reporter) {

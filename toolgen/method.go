@@ -163,13 +163,16 @@ func reportSameNames(set toolset, marked []markedMethod, r *reporter) {
 
 func resolveMethod(u *unit, mm markedMethod, r *reporter) method {
 	m := method{goName: mm.decl.Name.Name, directive: mm.tool}
-	m.name = cmp.Or(mm.tool.name, snake(m.goName))
+	m.name = snake(m.goName)
+	if mm.tool.named { // a bad one was reported
+		m.name = mm.tool.name
+	}
 	// E-91 wants a description in any case.
 	m.description = cmp.Or(strings.TrimSpace(mm.decl.Doc.Text()), "Tool: "+m.name)
 	switch {
 	case m.goName == "_":
 		r.at(mm.decl.Name.Pos(), "a method called _ cannot be called")
-	case !toolName.MatchString(m.name):
+	case !mm.tool.named && !toolName.MatchString(m.name):
 		r.at(mm.decl.Name.Pos(), "%s would be a tool called %q: %s; say another with name=", m.goName, m.name, toolNameRule)
 	}
 	fn, ok := u.info.Defs[mm.decl.Name].(*types.Func)
@@ -260,7 +263,7 @@ func (m *method) describe(mm markedMethod, r *reporter) {
 		i := slices.IndexFunc(m.params, func(p param) bool { return p.name == name })
 		switch {
 		case i < 0 || name == "_":
-			r.at(pos, "%s has no parameter %s; its arguments are: %s", m.goName, name, cmp.Or(m.argumentNames(), "none"))
+			r.at(pos, "%s has no parameter %s; its arguments are: %s", m.goName, show(name), cmp.Or(m.argumentNames(), "none"))
 		case m.params[i].kind != argument:
 			r.at(pos, "parameter %s of %s is handed in and no argument of the model's: it takes no description", name, m.goName)
 		case seen[name]:
