@@ -441,6 +441,11 @@ func (e *Engine) edit(ctx context.Context, op string, given []llm.Message, input
 		return fail(KindState, op, err, "")
 	}
 	in := input(c)
+	if a, ok := in.(machine.AppendInput); ok {
+		if err := c.askObservers(op, a.Message); err != nil {
+			return err
+		}
+	}
 	if err := step(c, op, in); err != nil {
 		return err
 	}

@@ -94,6 +94,7 @@ func (r *run) pendingHistory(ctx context.Context) ([]llm.Message, error) {
 
 // preRequest asks the hooks about the request.
 func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
+	var more []llm.Message // becomes history when all have let the request pass, for otherwise they are asked again
 	for _, i := range r.cfg.interceptors {
 		answer, err := hook(r.core, func() (RequestAnswer, error) {
 			return i.PreRequest(ctx, r.invocation(HookPreRequest), req)
@@ -103,9 +104,10 @@ func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
 		}
 		switch a := answer.(type) {
 		case ContinueWith:
-			if e := r.addNow(a.Messages); e != nil {
-				return e
+			if err := checkAdded(a.Messages); err != nil {
+				return r.fail(err)
 			}
+			more = append(more, llm.CloneMessages(a.Messages)...)
 			// The hook's own edits stand; what was added goes behind them.
 			req.Messages = append(slices.Clip(req.Messages), r.maskAll(a.Messages)...)
 		case Yield:
@@ -130,6 +132,16 @@ func (r *run) preRequest(ctx context.Context, req *llm.Request) *exit {
 			return r.fail(noAnswer(HookPreRequest, a))
 		}
 	}
+	return r.addNow(more)
+}
+
+func checkAdded(messages []llm.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	if err := checkUser(messages); err != nil {
+		return contractError(HookPreRequest, "what it wants added: %w", err)
+	}
 	return nil
 }
 
@@ -138,8 +150,8 @@ func (r *run) addNow(messages []llm.Message) *exit {
 	if len(messages) == 0 {
 		return nil
 	}
-	if err := checkUser(messages); err != nil {
-		return r.fail(contractError(HookPreRequest, "what it wants added: %w", err))
+	if err := checkAdded(messages); err != nil {
+		return r.fail(err)
 	}
 	if err := r.takeIn(nil, messages); err != nil {
 		return r.fail(err)

@@ -144,7 +144,8 @@ type (
 
 	// ContinueWith adds user messages to the history and goes on. After a reply
 	// with calls they stand behind the results; after one without, the model is
-	// asked again.
+	// asked again. What PreRequest adds is in the request that later hooks see, and
+	// becomes history when none of them stops the request: else all are asked again.
 	ContinueWith struct{ Messages []llm.Message }
 
 	// Abort ends the run with an error of kind aborted.

@@ -143,9 +143,13 @@ func WithInterceptor(i ...Interceptor) Option {
 	return func(c *config) { c.interceptors = append(c.interceptors, i...) }
 }
 
-// WithObserver adds a function that sees every message before it becomes history
-// and may refuse it; then the run ends with an error of kind history append and
-// the message is not added (E-198).
+// WithObserver adds a function that sees each message that is said in a run before it
+// becomes history and may refuse it; then the run, or [Engine.Append], ends with an
+// error of kind history append and the message is not added (E-198). It sees messages
+// of the user, those of hooks, replies and each result. It does not see what is
+// installed whole, by [WithHistory], [WithRecovery] or [Engine.ReplaceHistory], nor what
+// the engine itself must add: results of calls that a cancel or a loss has ended or that
+// held a secret, the text of [WithNotice], and the note behind a reply that was cut.
 func WithObserver(f func(llm.Message) error) Option {
 	return func(c *config) { c.observers = append(c.observers, f) }
 }

@@ -24,14 +24,25 @@ type reader struct {
 	over    bool // nothing more is taken
 	inside  bool // an event is being taken, and a panic is not the client's
 	err     error
-	yield   func(llm.Event, error) bool // is take, made once
+	yield   func(llm.Event, error) bool // is take, made once, and anew behind an attempt that broke
+	attempt int                         // that yield belongs to
+	broken  bool                        // it failed
 }
 
 // read sends the request and reads the reply.
 func (rd *reader) read(ctx context.Context, r *run, op machine.OperationID, req *llm.Request) (collect.Reply, error) {
-	if rd.yield == nil {
-		rd.run, rd.yield = r, rd.take
+	if rd.yield == nil || rd.broken { // a client may have kept that of an attempt which is over
+		rd.run, rd.attempt = r, rd.attempt+1
+		mine := rd.attempt
+		rd.yield = func(ev llm.Event, err error) bool { return rd.attempt == mine && rd.take(ev, err) }
 	}
+	reply, err := rd.once(ctx, op, req)
+	rd.over, rd.broken = true, err != nil
+	return reply, err
+}
+
+func (rd *reader) once(ctx context.Context, op machine.OperationID, req *llm.Request) (collect.Reply, error) {
+	r := rd.run
 	rd.op, rd.done, rd.watched = op, ctx.Done(), r.watched()
 	rd.over, rd.inside, rd.err = false, false, nil
 	rd.c.Reset(uint64(op))

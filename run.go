@@ -521,10 +521,16 @@ func (r *run) pauseNow(ctx context.Context, reason string) *exit {
 	return nil // the machine says Paused now, and turn ends the run
 }
 
-func (r *run) observe(m llm.Message) error {
-	for _, f := range r.cfg.observers {
-		if err := tried(func() error { return f(m.Clone()) }); err != nil {
-			return fail(KindHistory, r.op, err, "")
+func (r *run) observe(m llm.Message) error { return r.askObservers(r.op, m) }
+
+func (c *core) askObservers(op string, m llm.Message) error {
+	for _, f := range c.cfg.observers {
+		err := tried(func() (err error) {
+			c.outside(func() { err = f(m.Clone()) })
+			return err
+		})
+		if err != nil {
+			return fail(KindHistory, op, err, "")
 		}
 	}
 	return nil
