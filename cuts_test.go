@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/fiducial-dev/fiducial"
 	"github.com/fiducial-dev/fiducial/journal"
 	"github.com/fiducial-dev/fiducial/llm"
@@ -91,28 +93,10 @@ func (r *longRun) close(l *fiducial.Locked) {
 }
 
 // prefix is the first n messages of request i as they were sent.
-func (r *longRun) prefix(i, n int) string {
-	r.t.Helper()
-	return string(mustMarshal(r.t, r.model.messages(r.t, i)[:n]))
-}
+func (r *longRun) prefix(i, n int) string { return strings.Join(r.model.each[i][:n], "\n") }
 
-func mustMarshal(t *testing.T, v any) []byte {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func (r *longRun) committed(i int) int {
-	r.t.Helper()
-	var req llm.Request
-	if err := json.Unmarshal([]byte(r.model.sent[i]), &req); err != nil {
-		r.t.Fatal(err)
-	}
-	return req.Prefix
-}
+// committed is how many messages of request i are.
+func (r *longRun) committed(i int) int { return r.model.prefix[i] }
 
 // leftOut is how many results of the messages lack something.
 func leftOut(messages []llm.Message) (n int) {
@@ -139,7 +123,7 @@ func (r *longRun) check(l *fiducial.Locked) {
 		whole := r.plain()
 		mustRun(r.t, whole.engine(), "go")
 		for i := range r.model.sent {
-			n := len(whole.model.messages(r.t, i))
+			n := len(whole.model.each[i])
 			equal(r.t, fmt.Sprint("request ", i), r.prefix(i, n), whole.prefix(i, n))
 		}
 	} else {
@@ -237,21 +221,81 @@ func TestE80_LockCommitsWhatWasSent(t *testing.T) {
 	for projection, opts := range projections {
 		for way, goOn := range ways {
 			t.Run(projection+", "+way, func(t *testing.T) {
+				t.Parallel()
 				r := newLongRun(t, opts...)
 				r.check(goOn(r))
 			})
 			t.Run(projection+", "+way+", with a journal", func(t *testing.T) {
+				t.Parallel()
 				r := newLongRun(t, opts...).stored(journal.NewMemory())
 				r.check(goOn(r))
 			})
 		}
 		for way, goOn := range stored {
 			t.Run(projection+", "+way, func(t *testing.T) {
+				t.Parallel()
 				r := newLongRun(t, opts...).stored(journal.NewMemory())
 				r.check(goOn(r))
 			})
 		}
 	}
+}
+
+// E-80, E-83: however a run is interrupted, nothing of a committed prefix changes until
+// the next lock, and that commits the last request as it was.
+func TestE80_CommittedBytesStay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var opts []fiducial.Option
+		if rapid.Bool().Draw(rt, "prune") {
+			opts = append(opts, fiducial.WithPruning(fiducial.PruneConfig{
+				Protect: rapid.Int64Range(-1, 3000).Draw(rt, "protect"), Minimum: rapid.Int64Range(1, 4000).Draw(rt, "minimum"),
+			}))
+		}
+		if rapid.Bool().Draw(rt, "images") {
+			opts = append(opts, fiducial.WithDropImages())
+		}
+		if rapid.Bool().Draw(rt, "hooks") {
+			opts = append(opts, fiducial.WithInterceptor(fiducial.NopInterceptor{}))
+		}
+		r := newLongRun(t, opts...).stored(journal.NewMemory())
+		l, out, err := r.engine(fiducial.WithTurnLimit(1)).Run(t.Context(), llm.UserText("go"))
+		wantReason(t, out, err, fiducial.LimitReached)
+		for turns := 1; turns <= longBefore+longAfter; {
+			switch rapid.SampledFrom([]string{"on", "on", "on", "relock", "elsewhere", "open"}).Draw(rt, "then") {
+			case "on":
+				turns += rapid.IntRange(1, 4).Draw(rt, "rounds")
+				r.goOn(l, turns)
+			case "relock":
+				l = r.relock(l)
+			case "elsewhere":
+				r.close(l)
+				l = mustLock(t, r.engine())
+				if err := l.Open(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+			case "open":
+				r.close(l)
+				eng := r.engine()
+				if err := eng.Open(t.Context()); err != nil {
+					rt.Fatal(err)
+				}
+				l = mustLock(t, eng)
+			}
+		}
+		for i := range r.model.sent[1:] {
+			n := r.committed(i)
+			if r.committed(i+1) > n {
+				n = len(r.model.each[i])
+			}
+			if got, want := r.prefix(i+1, n), r.prefix(i, n); got != want {
+				rt.Fatalf("request %d does not begin with the %d messages of the one before:\n got %s\nwant %s", i+1, n, got, want)
+			}
+		}
+		if leftOut(l.History()) != 0 {
+			rt.Fatal("the history is not whole")
+		}
+	})
 }
 
 // forgetful stores notes as they were before they said what is left out of a prefix.

@@ -23,7 +23,9 @@ import (
 // recorder keeps the bytes of each request as they were when it was sent.
 type recorder struct {
 	llm.Client
-	sent []string
+	sent   []string
+	each   [][]string // its messages
+	prefix []int      // how many are committed
 }
 
 func (r *recorder) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
@@ -31,7 +33,15 @@ func (r *recorder) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.E
 	if err != nil {
 		data = []byte(err.Error())
 	}
-	r.sent = append(r.sent, string(data))
+	var each []string
+	for _, m := range req.Messages {
+		one, err := json.Marshal(m)
+		if err != nil {
+			one = []byte(err.Error())
+		}
+		each = append(each, string(one))
+	}
+	r.sent, r.each, r.prefix = append(r.sent, string(data)), append(r.each, each), append(r.prefix, req.Prefix)
 	return r.Client.Stream(ctx, req)
 }
 
