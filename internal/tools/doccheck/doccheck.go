@@ -11,12 +11,11 @@ package doccheck
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
-	"go/doc/comment"
 	"go/token"
 	"go/types"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -36,11 +35,14 @@ func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Pos, f.Message
 // Check loads the packages that patterns name from the folder dir, with an
 // environment of KEY=value, and returns the faults in the order of their places,
 // with the number of packages. Tests and generated files are left out, and so are
-// exported names of package main, which nobody can import. Methods that package
+// exported names of package main, which nobody can import. ours are the folders of
+// modules by their paths: a link to a package below one of them, or of the standard
+// library, is followed even when nothing here imports it; what else nothing imports is
+// taken at its word. Methods that package
 // errors and package fmt give their meaning (Error, Unwrap, Is, String) need no
 // comment, nor does a method of an interface whose own comment names it, or that
 // has no other. A package that does not build is an error.
-func Check(ctx context.Context, dir string, env []string, patterns ...string) ([]Finding, int, error) {
+func Check(ctx context.Context, dir string, env []string, ours map[string]string, patterns ...string) ([]Finding, int, error) {
 	cfg := &packages.Config{
 		Context: ctx, Dir: dir, Env: env,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
@@ -57,6 +59,20 @@ func Check(ctx context.Context, dir string, env []string, patterns ...string) ([
 		}
 		reach(p.Types, seen)
 	}
+	var failed error
+	load := func(path string) (*types.Package, bool) {
+		in, ok := folder(path, dir, ours)
+		if !ok {
+			return nil, false
+		}
+		if pkg, ok := seen[path]; ok && (pkg == nil || pkg.Complete()) {
+			return pkg, true
+		}
+		pkg, err := loadOne(ctx, in, env, path)
+		failed = errors.Join(failed, err)
+		seen[path] = pkg
+		return pkg, true
+	}
 	var found []Finding
 	n := 0
 	for _, p := range pkgs {
@@ -64,12 +80,12 @@ func Check(ctx context.Context, dir string, env []string, patterns ...string) ([
 			continue
 		}
 		n++
-		c := checker{pkg: p, seen: seen, names: named(p)}
+		c := checker{pkg: p, seen: seen, load: load, names: named(p)}
 		c.check()
 		found = append(found, c.found...)
 	}
 	slices.SortFunc(found, func(a, b Finding) int { return strings.Compare(sortKey(a), sortKey(b)) })
-	return found, n, nil
+	return found, n, failed
 }
 
 func sortKey(f Finding) string {
@@ -109,6 +125,7 @@ func named(p *packages.Package) map[string]string {
 type checker struct {
 	pkg   *packages.Package
 	seen  map[string]*types.Package
+	load  func(path string) (pkg *types.Package, known bool) // known when there is a way to tell
 	names map[string]string
 	found []Finding
 }
@@ -244,94 +261,3 @@ func (c *checker) members(s *ast.TypeSpec, about string) {
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
-
-// links finds those that lead nowhere.
-func (c *checker) links(doc *ast.CommentGroup) {
-	if doc == nil {
-		return
-	}
-	// A parser that believes every name, so that what is meant as a link is one.
-	p := comment.Parser{
-		LookupPackage: func(name string) (string, bool) { return name, true },
-		LookupSym:     func(string, string) bool { return true },
-	}
-	broken := map[string]bool{}
-	each(p.Parse(doc.Text()).Content, func(l *comment.DocLink) {
-		if text := linkText(l); !c.resolves(l) {
-			broken[text] = true
-		}
-	})
-	for _, text := range slices.Sorted(maps.Keys(broken)) {
-		c.say(doc.Pos(), "the link [%s] leads to no exported name that there is", text)
-	}
-}
-
-func linkText(l *comment.DocLink) string {
-	parts := slices.DeleteFunc([]string{l.ImportPath, l.Recv, l.Name}, func(s string) bool { return s == "" })
-	return strings.Join(parts, ".")
-}
-
-// each calls do with the links in blocks of a comment.
-func each(blocks []comment.Block, do func(*comment.DocLink)) {
-	var text func(ts []comment.Text)
-	text = func(ts []comment.Text) {
-		for _, t := range ts {
-			switch t := t.(type) {
-			case *comment.DocLink:
-				do(t)
-			case *comment.Link:
-				text(t.Text)
-			}
-		}
-	}
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case *comment.Heading:
-			text(b.Text)
-		case *comment.Paragraph:
-			text(b.Text)
-		case *comment.List:
-			for _, item := range b.Items {
-				each(item.Content, do)
-			}
-		}
-	}
-}
-
-// resolves tells whether a link names something. A package is known by the name
-// under which a file of this one imports it, or by its path.
-func (c *checker) resolves(l *comment.DocLink) bool {
-	if l.Name == "" {
-		return true // a word in brackets is a link only when it is a package
-	}
-	pkg := c.pkg.Types
-	if l.ImportPath != "" {
-		path, ok := c.names[l.ImportPath]
-		if !ok {
-			path = l.ImportPath
-			if std, ok := comment.DefaultLookupPackage(path); ok {
-				path = std
-			}
-		}
-		if pkg = c.seen[path]; pkg == nil {
-			// Not among what was loaded. A path with a slash or of the standard
-			// library is taken at its word; a bare word is no package.
-			_, std := comment.DefaultLookupPackage(path)
-			return std || strings.Contains(path, "/")
-		}
-	}
-	if l.Recv == "" {
-		return exported(pkg.Scope().Lookup(l.Name))
-	}
-	recv := pkg.Scope().Lookup(l.Recv)
-	if !exported(recv) {
-		return false
-	}
-	member, _, _ := types.LookupFieldOrMethod(types.NewPointer(recv.Type()), true, pkg, l.Name)
-	if member == nil { // of an interface, which has methods only without the pointer
-		member, _, _ = types.LookupFieldOrMethod(recv.Type(), true, pkg, l.Name)
-	}
-	return exported(member)
-}
-
-func exported(o types.Object) bool { return o != nil && o.Exported() }

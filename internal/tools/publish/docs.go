@@ -20,11 +20,19 @@ func Docs(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
+	all, err := Modules(root)
+	if err != nil {
+		return err
+	}
+	ours := map[string]string{}
+	for _, m := range all {
+		ours[m.Path] = filepath.Join(root, m.Dir)
+	}
 	faults := 0
 	for _, m := range modules {
 		dir := filepath.Join(root, m.Dir)
 		env := append(t.Env, "GOWORK=off")
-		found, n, err := doccheck.Check(ctx, dir, env, "./...")
+		found, n, err := doccheck.Check(ctx, dir, env, ours, "./...")
 		if err != nil {
 			return fmt.Errorf("module %s: %w", m.Path, err)
 		}
