@@ -132,7 +132,7 @@ func (t Trial) beforehand(ctx context.Context, tree string, p *Plan) (reasons []
 	if status, err := t.status(ctx); err != nil {
 		return nil, err
 	} else if status != "" {
-		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+status)
+		reasons = append(reasons, "the tree has changes that are not committed; commit or remove them:\n"+strings.TrimRight(status, "\n"))
 	}
 	p.Notes, err = notes(tree, p.Version)
 	if errors.Is(err, errNoSection) && t.Draft {

@@ -138,14 +138,14 @@ func TestReleaseTellsAll(t *testing.T) {
 	_, err := publish.Release(t.Context(), tr, "v1.2.3", []string{"touch", ran})
 	refused, ok := errors.AsType[*publish.RefusedError](err)
 	want := []string{
-		"HEAD is on feature, and releases are made from main", "git knows nobody", "not committed", "module example.com/a/toolgen is at v1.2.4 already",
+		"HEAD is on feature, and releases are made from main", "git knows nobody", "not committed; commit or remove them:\n M a.go", "module example.com/a/toolgen is at v1.2.4 already",
 		"\n  kicad/.env", "F: changed from func(int) to func(...int)",
 	}
 	if !ok || len(refused.Reasons) != len(want) {
 		t.Fatalf("got %v, want %d reasons", err, len(want))
 	}
 	for i, part := range want {
-		if !strings.Contains(refused.Reasons[i], part) {
+		if !strings.Contains(refused.Reasons[i], part) || strings.HasSuffix(refused.Reasons[i], "\n") {
 			t.Errorf("reason %d: got %q, want %q", i, refused.Reasons[i], part)
 		}
 	}
