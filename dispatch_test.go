@@ -67,6 +67,7 @@ func TestS106_NothingStartsAfterTheCancel(t *testing.T) {
 					if d.Ran {
 						t.Error("it is said to have run")
 					}
+				default:
 				}
 			}))}
 		},

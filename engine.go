@@ -359,7 +359,10 @@ func (h handle) SetSettings(s llm.Settings) error {
 
 func (c *core) checkSettings(op string, s llm.Settings) error {
 	if k, ok := c.client.(llm.Checker); ok {
-		problems, err := guarded(func() ([]string, error) { return k.Check(s), nil })
+		problems, err := guarded(func() (problems []string, err error) {
+			c.outside(func() { problems = k.Check(s) })
+			return problems, nil
+		})
 		if err != nil {
 			return fail(KindConfig, op, err, "the client was asked whether it can do what the settings ask for")
 		}

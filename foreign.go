@@ -97,7 +97,7 @@ func soundBelow(err error, left *int) bool {
 	if *left--; *left < 0 || isNilPointer(err) {
 		return false
 	}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // it is this error that is looked at, then each below it
 	case interface{ Unwrap() error }:
 		below := e.Unwrap()
 		return below == nil || soundBelow(below, left)

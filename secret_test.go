@@ -33,6 +33,7 @@ func TestSecretCallAndAPanicOfTheSink(t *testing.T) {
 			}
 		case fiducial.ToolStarted:
 			t.Errorf("started %v", d)
+		default:
 		}
 	})
 	model := llmtest.NewScript(llmtest.Call("send", `{"to":"`+plainSecret+`"}`), llmtest.Say("x"))
