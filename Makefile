@@ -18,6 +18,8 @@ VERSION  ?=
 PLATFORM ?=
 DRY_RUN  ?=
 RUN      ?= ^$$
+MODULE   ?=
+BRANCH   ?=
 
 # Every module's folder, as go.work lists them, and every package in them.
 MODS = $$(go list -m -f '{{.Dir}}')
@@ -111,8 +113,8 @@ contents: $(PUBLISH) ## Hold what the committed tree would publish to its list: 
 	$(PUBLISH) contents
 
 .PHONY: alone
-alone: $(PUBLISH) ## Build and vet each module outside the workspace with the oldest Go it states; RUN=. runs its tests
-	$(PUBLISH) alone -run '$(RUN)'
+alone: $(PUBLISH) ## Build and vet each module outside the workspace with the oldest Go it states; RUN=. runs its tests, MODULE=kicad takes one
+	$(PUBLISH) alone -run '$(RUN)' $(if $(MODULE),-module '$(MODULE)')
 
 .PHONY: api
 api: $(PUBLISH) ## Compare what is exported with the last tag; VERSION=vX.Y.Z fails when that may not break callers
@@ -135,8 +137,8 @@ windows: ## Vet every module as Windows compiles it, tests too
 	@rc=0; for m in $(MODS) internal/tools; do (cd "$$m" && GOWORK=off GOOS=windows go vet ./...) || rc=1; done; exit $$rc
 
 .PHONY: release
-release: $(PUBLISH) ## Release all modules as VERSION=vX.Y.Z: a commit and tags, not pushed; DRY_RUN=1 only prints them
-	$(PUBLISH) release $(if $(DRY_RUN),,-do) '$(VERSION)'
+release: $(PUBLISH) ## Release all modules as VERSION=vX.Y.Z: a commit and tags, not pushed; DRY_RUN=1 only prints them; BRANCH=name when not from main
+	$(PUBLISH) release $(if $(DRY_RUN),,-do) $(if $(BRANCH),-branch '$(BRANCH)') '$(VERSION)'
 
 # One go install builds all tools; the stamp's time tells whether they are those of go.mod.
 $(GOLANGCI) $(SUMTYPE) $(BENCHSTAT) &: internal/tools/go.mod internal/tools/go.sum
