@@ -3,7 +3,7 @@
 // Package llmtest helps to test what is built on package llm without a model:
 // clients that play a script ([NewScript], [ByHistory]), a server that speaks the
 // formats of the providers ([NewServer]), recordings of real exchanges ([NewRecorder],
-// [NewReplayer]), and a suite for clients ([TestClient]).
+// [NewReplayer]), and suites for clients ([TestClient], [TestInProcess]).
 package llmtest
 
 import (
