@@ -4,6 +4,7 @@ package toolgen
 
 import (
 	"cmp"
+	"errors"
 	"go/types"
 	"reflect"
 	"regexp"
@@ -38,48 +39,63 @@ type jsonField struct {
 }
 
 // structType maps a struct by the rules of encoding/json for which fields there
-// are.
+// are. Its error has the reasons of all fields.
 func (m *mapper) structType(t types.Type, u *types.Struct) (*schema, error) {
-	fields, err := m.fields(u)
-	if err != nil {
-		return nil, within(err, "in", m.name(t))
+	fields, wrong := m.fields(u)
+	if len(wrong) > 0 {
+		wrong = reasons(within(wrong, "in", m.name(t)))
 	}
-	if len(fields) == 0 && u.NumFields() > 0 {
+	if len(fields) == 0 && u.NumFields() > 0 && len(wrong) == 0 {
 		return nil, no("%s has fields, and encoding/json sees none of them: export them, or take another type", m.name(t))
 	}
 	s := &schema{kind: "object", closed: true}
 	for _, f := range fields {
-		where := "field " + f.v.Name() + " of"
-		if f.quoted {
-			return nil, m.at(within(no("the json tag's option string is not supported: drop the option"), where, m.name(t)), f.v)
+		of, err := m.field(f)
+		if errors.Is(err, errTooBig) {
+			return nil, err
 		}
-		if !propertyName.MatchString(f.name) {
-			return nil, m.at(within(no("bad name %s: %s", quote(f.name), propertyNameRule), where, m.name(t)), f.v)
-		}
-		if f.hasText && !isDescription(f.text) {
-			return nil, m.at(within(no("the jsonschema tag %s is no description: write in words what the field is", quote(f.text)), where, m.name(t)), f.v)
-		}
-		of, err := m.schema(f.v.Type())
 		if err != nil {
-			return nil, m.at(within(err, where, m.name(t)), f.v)
+			err = m.at(within(err, "field "+f.v.Name()+" of", m.name(t)), f.v)
+			wrong = append(wrong, reasons(err)...)
+			continue
 		}
-		of.description = cmp.Or(f.text, m.comment(f.v))
 		_, isPointer := types.Unalias(f.v.Type()).(*types.Pointer)
 		s.field(f.name, of, f.optional || isPointer)
 	}
-	return s, nil
+	switch len(wrong) {
+	case 0:
+		return s, nil
+	case 1:
+		return nil, wrong[0]
+	}
+	return nil, wrong
+}
+
+// field returns the schema of a field.
+func (m *mapper) field(f jsonField) (*schema, error) {
+	switch {
+	case f.quoted:
+		return nil, no("the json tag's option string is not supported: drop the option")
+	case !propertyName.MatchString(f.name):
+		return nil, no("bad name %s: %s", quote(f.name), propertyNameRule)
+	case f.hasText && !isDescription(f.text):
+		return nil, no("the jsonschema tag %s is no description: write in words what the field is", quote(f.text))
+	}
+	of, err := m.schema(f.v.Type())
+	if err == nil {
+		of.description = cmp.Or(f.text, m.comment(f.v))
+	}
+	return of, err
 }
 
 // fields lists the fields of a struct and those that embedded structs lend it, in
 // the order of the source. Of several with one name the shallowest is taken, then
 // the tagged; encoding/json drops them all when that does not decide, and here it
 // is a mistake.
-func (m *mapper) fields(u *types.Struct) ([]jsonField, error) {
-	all, err := m.collect(nil, u, 0, nil)
-	if err != nil {
-		return nil, err
-	}
+func (m *mapper) fields(u *types.Struct) ([]jsonField, several) {
+	all, wrong := m.collect(nil, u, 0, nil)
 	var kept []jsonField
+	var clashed []string
 	for _, f := range all {
 		rivals := slices.DeleteFunc(slices.Clone(all), func(o jsonField) bool { return o.name != f.name })
 		depth := slices.MinFunc(rivals, byDepth).depth
@@ -87,19 +103,20 @@ func (m *mapper) fields(u *types.Struct) ([]jsonField, error) {
 		if tagged := slices.DeleteFunc(slices.Clone(rivals), func(o jsonField) bool { return !o.tagged }); len(tagged) > 0 {
 			rivals = tagged
 		}
-		if len(rivals) > 1 {
-			return nil, m.at(no("several fields are called %s", quote(f.name)), rivals[1].v)
-		}
-		if rivals[0].v == f.v {
+		switch {
+		case len(rivals) > 1 && !slices.Contains(clashed, f.name):
+			wrong = append(wrong, m.at(no("several fields are called %s", quote(f.name)), rivals[1].v))
+			clashed = append(clashed, f.name)
+		case len(rivals) == 1 && rivals[0].v == f.v:
 			kept = append(kept, f)
 		}
 	}
-	return kept, nil
+	return kept, wrong
 }
 
 func byDepth(a, b jsonField) int { return cmp.Compare(a.depth, b.depth) }
 
-func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []types.Type) ([]jsonField, error) {
+func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []types.Type) (_ []jsonField, wrong several) {
 	for i := range u.NumFields() {
 		v := u.Field(i)
 		tag := reflect.StructTag(u.Tag(i))
@@ -111,13 +128,13 @@ func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []ty
 			continue
 		case inner != nil && name == "":
 			if err := m.mayLend(v, inner, open); err != nil {
-				return nil, m.at(err, v)
+				wrong = append(wrong, m.at(err, v))
+				continue
 			}
 			st := inner.Underlying().(*types.Struct) //nolint:errcheck // structIn says so
-			var err error
-			if list, err = m.collect(list, st, depth+1, append(slices.Clip(open), inner)); err != nil {
-				return nil, err
-			}
+			var more several
+			list, more = m.collect(list, st, depth+1, append(slices.Clip(open), inner))
+			wrong = append(wrong, more...)
 			continue
 		}
 		f := jsonField{v: v, name: cmp.Or(name, v.Name()), tagged: name != "", depth: depth}
@@ -128,7 +145,7 @@ func (m *mapper) collect(list []jsonField, u *types.Struct, depth int, open []ty
 		}
 		list = append(list, f)
 	}
-	return list, nil
+	return list, wrong
 }
 
 // structIn returns the struct type of a field that is an embedded struct, or a pointer to

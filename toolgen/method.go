@@ -220,13 +220,25 @@ func (m *method) resolveParam(u *unit, schemas *mapper, v *types.Var, sig *types
 	}
 	s, err := schemas.parameter(v.Type())
 	if err != nil {
-		if !isUnknown(err) || !u.hasErrorAt(v.Pos(), mm.decl.End()) && !u.comesMissing(placeOf(err, v)) {
-			r.at(placeOf(err, v), "parameter %s of %s: %v", v.Name(), m.goName, err)
-		}
+		m.reportReasons(u, err, v, mm, r)
 		s = &schema{}
 	}
 	m.schema.field(v.Name(), s, optional)
 	return optional
+}
+
+// reportReasons reports why a parameter has no schema, and of what stands in one place once.
+func (m *method) reportReasons(u *unit, err error, v *types.Var, mm markedMethod, r *reporter) {
+	var seen []token.Pos
+	for _, err := range reasons(err) {
+		pos := placeOf(err, v)
+		if slices.Contains(seen, pos) && pos != v.Pos() ||
+			isUnknown(err) && (u.hasErrorAt(v.Pos(), mm.decl.End()) || u.comesMissing(pos)) {
+			continue
+		}
+		seen = append(seen, pos)
+		r.at(pos, "parameter %s of %s: %v", v.Name(), m.goName, err)
+	}
 }
 
 // placeOf is where a parameter's mistake is mended: at a field of its struct, or

@@ -41,6 +41,46 @@ type unsupported struct {
 
 func (e *unsupported) Error() string { return e.why + e.path }
 
+// several are the reasons of the fields of a struct.
+type several []error
+
+func (s several) Error() string {
+	list := make([]string, len(s))
+	for i, err := range s {
+		list[i] = err.Error()
+	}
+	return strings.Join(list, "; ")
+}
+
+func (s several) Unwrap() []error { return s }
+
+// reasons are those of which an error is made, or the error alone.
+func reasons(err error) []error {
+	if list, ok := errors.AsType[several](err); ok {
+		return list
+	}
+	return []error{err}
+}
+
+// change returns an error with its reasons changed. Errors that are none stay.
+func change(err error, how func(*unsupported)) error {
+	if err == nil {
+		return nil
+	}
+	list := slices.Clone(reasons(err))
+	for i, err := range list {
+		if e, ok := errors.AsType[*unsupported](err); ok {
+			changed := *e
+			how(&changed)
+			list[i] = &changed
+		}
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return several(list)
+}
+
 func isUnknown(err error) bool {
 	e, ok := errors.AsType[*unsupported](err)
 	return ok && e.unknown
@@ -233,25 +273,21 @@ func typeName(within *types.Package, t types.Type) string {
 
 // within adds the way to a type to the reason why it has no schema.
 func within(err error, where, what string) error {
-	if e, ok := errors.AsType[*unsupported](err); ok {
-		outer := *e
-		outer.path = ", " + where + " " + what + e.path
-		return &outer
-	}
-	return err
+	return change(err, func(e *unsupported) { e.path = ", " + where + " " + what + e.path })
 }
 
 // at adds the place of a field to the reason why its type has no schema. The
 // innermost field counts, of those in the package that is generated for: the
 // others are not at hand.
 func (m *mapper) at(err error, field *types.Var) error {
-	e, ok := errors.AsType[*unsupported](err)
-	if !ok || e.pos.IsValid() || field.Pkg() != m.pkg {
+	if field.Pkg() != m.pkg {
 		return err
 	}
-	placed := *e
-	placed.pos = field.Pos()
-	return &placed
+	return change(err, func(e *unsupported) {
+		if !e.pos.IsValid() {
+			e.pos = field.Pos()
+		}
+	})
 }
 
 func fullName(t *types.Named) string {
