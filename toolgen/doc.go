@@ -19,7 +19,8 @@
 //
 // # Directives
 //
-// They stand in doc comments, without a space behind the slashes, one a line.
+// They stand in doc comments, without a space behind the slashes, one a line. What looks
+// like one there and is none, as by a misspelled word or a space, is a mistake.
 //
 //   - //fiducial:tools marks a type.
 //   - //fiducial:tool [name=NAME] [readonly] [idempotent] [exclusive] marks a method

@@ -9,8 +9,8 @@
 // default that of the current folder, and deletes those of types that are no
 // longer marked. Mistakes in the source are printed as file:line:col: message, all of
 // them; then the exit status is 1 and no file is touched, as when a package is not
-// found or go.mod does not require the module that generated code imports. With -check it writes nothing, and
-// the exit status is 1 when a file is not what it would write.
+// found or go.mod does not require the module that generated code imports. With -check
+// it writes nothing, and the exit status is 1 when a file is not what it would write.
 package main
 
 import (
