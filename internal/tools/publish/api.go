@@ -181,11 +181,15 @@ func (t Trial) compare(ctx context.Context, tree string, m Module, old string) (
 // exports loads what other modules can import of a module in a tree. A released
 // tree has no replace lines, so the modules of the tree are joined by a go.work.
 func exports(ctx context.Context, tree string, env []string, m Module) (*apidiff.Module, error) {
-	work, err := workspace(tree)
+	dir, err := os.MkdirTemp("", "api") // the go command puts a go.work.sum beside the go.work
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Remove(work) }()
+	defer func() { _ = os.RemoveAll(dir) }()
+	work := filepath.Join(dir, "go.work")
+	if err := workspace(tree, work); err != nil {
+		return nil, err
+	}
 	cfg := &packages.Config{
 		Context: ctx, Dir: filepath.Join(tree, m.Dir), Env: append(slices.Clone(env), "GOWORK="+work, "GOFLAGS=-mod=readonly"),
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps | packages.NeedExportFile | packages.NeedFiles,
@@ -206,14 +210,13 @@ func exports(ctx context.Context, tree string, env []string, m Module) (*apidiff
 	return mod, nil
 }
 
-// workspace writes a go.work for the published modules of a tree beside nothing
-// of the tree's, and returns its path. The go command asks a proxy for the go.mod of
+// workspace writes the file work, a go.work for the published modules of a tree. The go command asks a proxy for the go.mod of
 // a sibling at the version that is required, although it uses the one at hand,
 // unless that version is replaced.
-func workspace(tree string) (string, error) {
+func workspace(tree, work string) error {
 	root, modules, err := Trial{Repo: tree}.tree()
 	if err != nil {
-		return "", err
+		return err
 	}
 	newest, dirs := "1.26.0", map[string]string{}
 	for _, m := range modules {
@@ -227,7 +230,7 @@ func workspace(tree string) (string, error) {
 		lines = append(lines, fmt.Sprintf("use %q", dirs[m.Path]))
 		f, err := modfile.Parse("go.mod", m.mod, nil)
 		if err != nil {
-			return "", err
+			return err
 		}
 		for _, r := range f.Require {
 			if dir := dirs[r.Mod.Path]; dir != "" && len(f.Replace) == 0 {
@@ -235,11 +238,6 @@ func workspace(tree string) (string, error) {
 			}
 		}
 	}
-	f, err := os.CreateTemp("", "api-*.work")
-	if err != nil {
-		return "", err
-	}
 	slices.Sort(lines[1:])
-	_, err = f.WriteString(strings.Join(slices.Compact(lines), "\n") + "\n")
-	return f.Name(), errors.Join(err, f.Close())
+	return os.WriteFile(work, []byte(strings.Join(slices.Compact(lines), "\n")+"\n"), 0o600)
 }
