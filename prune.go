@@ -37,17 +37,16 @@ func WithPruning(p PruneConfig) Option {
 			c.refuse("WithPruning was given a Minimum of %d tokens; it must be 0, for the default, or more", p.Minimum)
 			return
 		}
-		p.Protect = cmp.Or(p.Protect, 8000)
-		p.Minimum = cmp.Or(p.Minimum, 4096)
-		c.prune = &p
+		// The option may be given to several engines, which run side by side.
+		c.prune = &PruneConfig{Protect: cmp.Or(p.Protect, 8000), Minimum: cmp.Or(p.Minimum, 4096)}
 	}
 }
 
 // WithDropImages leaves the images of a tool result out of requests once the model
 // has answered to them (E-36). Without it they are sent with every request. The
 // history keeps them, and so does the committed prefix, but for those that were left out
-// before [Engine.Lock]. Where images are left out, a
-// provider's cache ends; the audit says so with [CacheImagesDropped].
+// before [Engine.Lock]. Where images are left out, a provider's cache ends; the audit says
+// so with [CacheImagesDropped].
 func WithDropImages() Option { return func(c *config) { c.dropImages = true } }
 
 // A PruneDecision is what was found before a request (E-182).
