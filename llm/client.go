@@ -14,8 +14,9 @@ import (
 // The sequence yields events in the order they came. It ends after [Finish],
 // which is the only sign of a complete reply, or with one error, after which
 // nothing more is yielded. Errors are [*Error] values, wrapped or not, except
-// that the end of ctx may be reported as ctx's own error. Breaking out of the
-// sequence releases everything that it holds.
+// that the end of ctx may be reported as ctx's own error. A ctx that has ended
+// already yields nothing but that. Breaking out of the sequence releases everything
+// that it holds.
 type Client interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Event, error]
 }

@@ -168,7 +168,10 @@ func compatible(name, id string, lookup func(string) string) (Choice, error) {
 		opts = append(opts, openai.WithAPIKey(key))
 	}
 	client, err := openai.NewChat(id, opts...)
-	if err != nil {
+	switch {
+	case llm.ClassOf(err) == llm.ClassAuth: // in words of this program, not of the library
+		return Choice{}, &MissingError{name, []string{EnvKey}}
+	case err != nil:
 		return Choice{}, err
 	}
 	return Choice{Name: name, Client: client}, nil

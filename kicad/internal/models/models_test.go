@@ -31,7 +31,7 @@ func TestChoose(t *testing.T) {
 		{name: "either Google key", flag: "gemini-2.5-pro", env: map[string]string{"GOOGLE_API_KEY": secret}, want: "gemini-2.5-pro", vendor: "gemini"},
 		{name: "no Google key", flag: "gemini-2.5-pro", err: "GEMINI_API_KEY or GOOGLE_API_KEY"},
 		{name: "compatible, loopback without a key", flag: "compat:qwen3", env: map[string]string{"FIDUCIAL_BASE_URL": "http://127.0.0.1:11434/v1"}, want: "compat:qwen3"},
-		{name: "compatible, elsewhere without a key", flag: "compat:qwen3", env: map[string]string{"FIDUCIAL_BASE_URL": "https://models.example.org/v1"}, err: "key"},
+		{name: "compatible, elsewhere without a key", flag: "compat:qwen3", env: map[string]string{"FIDUCIAL_BASE_URL": "https://models.example.org/v1"}, err: "needs FIDUCIAL_API_KEY to be set"},
 		{name: "compatible without an address", flag: "compat:qwen3", err: "FIDUCIAL_BASE_URL"},
 		{name: "compatible without an id", flag: "compat:", err: "id"},
 		{name: "unknown", flag: "hal-9000", err: "builtin"},
