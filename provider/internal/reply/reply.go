@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// tailWait is how long the end of a stream may take once the reply is complete.
+	// tailWait is how long the end of a stream may take once the reply is complete
+	// and nothing more of it came.
 	tailWait = 3 * time.Second
 
 	// maxWhole is the largest reply that is not a stream, in bytes.
@@ -119,15 +120,21 @@ type reader[E framed] struct {
 	mask    wire.Mask
 	cut     func() // ends the request
 	yield   func(llm.Event, error) bool
+	grew    bool // the last flush had more of a block
 	stopped bool // the consumer wants no more
 }
 
 // flush hands on what the decoder has collected; false when the consumer stopped.
 func (r *reader[E]) flush() bool {
+	r.grew = false
 	for _, ev := range r.Decoder.Drain() {
-		if u, ok := ev.(llm.Unhandled); ok {
-			u.Preview = llm.CutUTF8(r.mask.Text(wire.UTF8(u.Preview)), maxPreview)
-			ev = u
+		switch e := ev.(type) {
+		case llm.BlockStart, llm.BlockDelta:
+			r.grew = true
+		case llm.Unhandled:
+			e.Preview = llm.CutUTF8(r.mask.Text(wire.UTF8(e.Preview)), maxPreview)
+			ev = e
+		case llm.BlockStop, llm.UsageReport, llm.Finish, llm.Failover:
 		}
 		if !r.yield(ev, nil) {
 			r.stopped = true
@@ -168,9 +175,12 @@ func (r *reader[E]) stream(body io.Reader) error {
 		if r.Decoder.Over() {
 			break
 		}
-		if tail == nil && r.Decoder.Complete() {
+		switch {
+		case tail == nil && r.Decoder.Complete():
 			tail = time.AfterFunc(tailWait, r.cut)
 			defer tail.Stop()
+		case tail != nil && r.grew: // some servers say the end with every piece
+			tail.Reset(tailWait)
 		}
 		if moved {
 			r.guard.Wait()

@@ -8,8 +8,11 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/collect"
@@ -47,6 +50,8 @@ func (d *wordDecoder) Take(ev reply.Frame) (bool, error) {
 		return false, nil
 	case "?":
 		return true, reply.Malformed("word", "no word: %s", ev.Data)
+	case "more":
+		d.out = append(d.out, llm.BlockDelta{Text: ev.Data})
 	case "odd secret-key":
 		d.out = append(d.out, reply.Unhandled("test", "odd", ev.Data))
 	case "end":
@@ -135,5 +140,64 @@ func TestUnhandledIsMasked(t *testing.T) {
 	want := llm.Unhandled{Vendor: "test", Type: "odd", Preview: "odd [masked]", Size: len("odd secret-key")}
 	if len(got) != 2 || got[0] != want {
 		t.Errorf("got %+v, want %+v first", got, want)
+	}
+}
+
+// A server that says the end with its first piece is read for as long as pieces
+// come; one that goes on with nothing is not.
+func TestTheEndIsSaidEarly(t *testing.T) {
+	for name, c := range map[string]struct {
+		data string
+		want int
+	}{
+		"pieces follow": {"more", 20},
+		"nothing comes": {"again", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var cut <-chan struct{}
+				q := reply.Request[reply.Frame]{
+					Op: "test: stream", TooLong: errLong, Decoder: &wordDecoder{},
+					Open: func(ctx context.Context) (*http.Response, wire.Mask, error) {
+						cut = ctx.Done()
+						return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("-"))}, wire.Mask{}, nil
+					},
+					Frames: func(io.Reader, int) iter.Seq2[reply.Frame, error] {
+						return func(yield func(reply.Frame, error) bool) {
+							for _, data := range append([]string{"end"}, slices.Repeat([]string{c.data}, 20)...) {
+								select {
+								case <-cut:
+									yield(reply.Frame{}, context.Canceled)
+									return
+								default:
+								}
+								if !yield(reply.Frame{Data: data}, nil) {
+									return
+								}
+								time.Sleep(time.Second)
+							}
+						}
+					},
+				}
+				begin, pieces, finished := time.Now(), 0, false
+				for ev, err := range q.Stream(t.Context()) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, ok := ev.(llm.BlockDelta); ok {
+						pieces++
+					}
+					if _, ok := ev.(llm.Finish); ok {
+						finished = true
+					}
+				}
+				if pieces != c.want || !finished {
+					t.Errorf("%d pieces after %v, finished %t, want %d", pieces, time.Since(begin), finished, c.want)
+				}
+				if c.want == 0 && time.Since(begin) > 5*time.Second {
+					t.Errorf("a stream of nothing was read for %v", time.Since(begin))
+				}
+			})
+		})
 	}
 }
