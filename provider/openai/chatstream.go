@@ -4,7 +4,6 @@ package openai
 
 import (
 	"encoding/json"
-	"maps"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -39,16 +38,6 @@ type chatStream struct {
 	newest         map[int]*chatCall // by the server's index
 }
 
-// A chatCall is a call being assembled.
-type chatCall struct {
-	block   int
-	id      string
-	name    string
-	args    strings.Builder
-	started bool
-	extras  extras
-}
-
 func newChatStream(vendor string, names *wire.Names) *chatStream {
 	return &chatStream{vendor: vendor, names: names, newest: map[int]*chatCall{}}
 }
@@ -69,13 +58,26 @@ func (s *chatStream) Take(ev reply.Frame) (bool, error) {
 		s.done = true
 		return true, nil
 	}
-	if ev.Type == "error" {
+	switch ev.Type {
+	case "ping": // whatever stands in it
+		return false, nil
+	case "error":
 		return true, streamError([]byte(ev.Data))
 	}
 	return true, s.chunk(ev.Type, ev.Data)
 }
 
-func (s *chatStream) Whole(body []byte) error { return s.chunk("", string(body)) }
+// Whole reads a reply that came in one piece. One without choices is an error in a
+// form that is not known, whose words are all that there is.
+func (s *chatStream) Whole(body []byte) error {
+	if err := s.chunk("", string(body)); err != nil {
+		return err
+	}
+	if s.choiceIndex == nil {
+		return streamError(body)
+	}
+	return nil
+}
 
 func (s *chatStream) chunk(kind, data string) error {
 	var c chunk
@@ -88,6 +90,11 @@ func (s *chatStream) chunk(kind, data string) error {
 	usage := c.Usage.usage()
 	if c.Groq != nil && !usage.Known() {
 		usage = c.Groq.Usage.usage()
+	}
+	for i := range c.Choices {
+		if !usage.Known() {
+			usage = c.Choices[i].Usage.usage()
+		}
 	}
 	if usage.Known() {
 		s.emit(llm.UsageReport{Usage: usage})
@@ -112,7 +119,7 @@ func (s *chatStream) chunk(kind, data string) error {
 // isFault reports whether the error field of a chunk says anything.
 func isFault(raw json.RawMessage) bool {
 	switch string(raw) {
-	case "", "null", "{}", `""`:
+	case "", "null", "{}", "[]", "false", `""`:
 		return false
 	}
 	return true
@@ -131,7 +138,7 @@ func (s *chatStream) choice(c *chatChoice) error {
 		}
 	}
 	switch c.Finish {
-	case "":
+	case "", "null": // the word where the value belongs, on every chunk
 		return nil
 	case "error":
 		return &llm.Error{Class: llm.ClassServer, Code: c.Finish, Message: "the server gave up in the middle of the reply"}
@@ -165,7 +172,7 @@ func (s *chatStream) delta(d *chatDelta) error {
 	}
 	if d.Refusal != "" {
 		s.refused = true
-		s.say(d.Refusal)
+		s.say(string(d.Refusal))
 	}
 	for i, raw := range d.Calls {
 		c, err := readCall(raw)
@@ -208,126 +215,6 @@ func (s *chatStream) say(text string) {
 	if text != "" {
 		s.emit(llm.BlockDelta{Index: blockText, Text: text})
 	}
-}
-
-// call takes a piece of a call.
-func (s *chatStream) call(d callDelta) error {
-	c, err := s.target(d)
-	if err != nil || c == nil {
-		return err
-	}
-	if c.id == "" {
-		c.id = d.id
-	}
-	switch {
-	case d.name == "" || d.name == c.name:
-	case c.started, strings.HasPrefix(c.name, d.name):
-	case strings.HasPrefix(d.name, c.name):
-		c.name = d.name // told again, longer
-	default:
-		c.name += d.name // told in pieces
-	}
-	c.extras.Call = merged(c.extras.Call, d.extras.Call)
-	c.extras.Function = merged(c.extras.Function, d.extras.Function)
-	c.args.WriteString(d.args)
-	switch {
-	case c.started && d.args != "":
-		s.emit(llm.BlockDelta{Index: c.block, Text: d.args})
-	case !c.started && c.name != "" && c.args.Len() > 0:
-		s.start(c) // before the first argument the name may still grow
-	}
-	return nil
-}
-
-// start tells of a call and of the arguments that it has so far.
-func (s *chatStream) start(c *chatCall) {
-	c.started = true
-	s.emit(llm.BlockStart{Index: c.block, Kind: llm.BlockCall, ID: c.id, Name: s.names.Real(c.name)})
-	if c.args.Len() > 0 {
-		s.emit(llm.BlockDelta{Index: c.block, Text: c.args.String()})
-	}
-}
-
-// target is the call to which a piece belongs, nil when it only repeats one.
-//
-// Pieces of one call share an index. Servers that leave it out, or give all calls
-// the same, still send a name with each new call (E-238).
-func (s *chatStream) target(d callDelta) (*chatCall, error) {
-	var cur *chatCall
-	switch {
-	case d.index != nil:
-		if *d.index < 0 || *d.index >= maxCallIndexes {
-			return nil, reply.Malformed("tool_calls", "a call has the index %d", *d.index)
-		}
-		cur = s.newest[*d.index]
-	case d.id != "":
-		cur = s.byID(d.id)
-	case len(s.calls) > 0:
-		cur = s.calls[len(s.calls)-1]
-	}
-	switch {
-	case cur == nil:
-		return s.open(d)
-	case d.name == "" && cur.args.Len() > 1 && d.args == cur.args.String() && json.Valid([]byte(d.args)):
-		return nil, nil // the whole arguments once more
-	case d.name == "" || cur.args.Len() == 0 && (d.id == "" || cur.id == "" || d.id == cur.id):
-		return cur, nil // a name in pieces, or none
-	case d.id != "" && cur.id != "" && d.id != cur.id:
-		return s.open(d)
-	case !json.Valid([]byte(cur.args.String())):
-		return cur, nil // the name is repeated with every piece
-	case d.id == cur.id && d.id != "":
-		if d.args == "" || d.args == cur.args.String() {
-			return nil, nil // the whole call once more
-		}
-		return cur, nil
-	}
-	return s.open(d)
-}
-
-func (s *chatStream) byID(id string) *chatCall {
-	for _, c := range s.calls {
-		if c.id == id {
-			return c
-		}
-	}
-	return nil
-}
-
-// open begins a new call.
-func (s *chatStream) open(d callDelta) (*chatCall, error) {
-	index := len(s.calls)
-	if d.index != nil {
-		index = *d.index
-	}
-	if len(s.calls) >= callsPerIndex {
-		return nil, reply.Malformed("tool_calls", "the reply has more than %d calls", callsPerIndex)
-	}
-	block := blockCalls + index*callsPerIndex
-	for s.taken(block) {
-		block++
-	}
-	c := &chatCall{block: block, id: d.id}
-	s.calls = append(s.calls, c)
-	s.newest[index] = c
-	return c, nil
-}
-
-func (s *chatStream) taken(block int) bool {
-	for _, c := range s.calls {
-		if c.block == block {
-			return true
-		}
-	}
-	return false
-}
-
-func merged(into, from map[string]json.RawMessage) map[string]json.RawMessage {
-	if into == nil {
-		return from
-	}
-	maps.Copy(into, from)
-	return into
 }
 
 // end closes all blocks (E-237) and the reply.
@@ -394,7 +281,7 @@ func (s *chatStream) opaque(x extras) llm.Opaque {
 // stop decides by the calls that are there, since servers say stop with calls and
 // the other way about.
 func (s *chatStream) stop(calls int) llm.StopReason {
-	switch s.finish {
+	switch strings.ToLower(s.finish) { // gateways pass on the words of others
 	case "length", "model_length", "max_tokens":
 		return llm.StopMaxTokens
 	case "content_filter":

@@ -47,6 +47,28 @@ func TestE238_CallsAreToldApart(t *testing.T) {
 			},
 			[]string{`a one {"a":1}`, `b one {}`},
 		},
+		"no index, an id for each piece": {
+			[]string{
+				`{"tool_calls":[{"id":"a","function":{"name":"one","arguments":""}}]}`,
+				`{"tool_calls":[{"id":"b","function":{"arguments":"{\"a\":"}}]}`,
+				`{"tool_calls":[{"id":"c","function":{"arguments":"1}"}}]}`,
+			},
+			[]string{`a one {"a":1}`},
+		},
+		"no index, one id for all": {
+			[]string{
+				`{"tool_calls":[{"id":"a","function":{"name":"one","arguments":"{\"a\":1}"}}]}`,
+				`{"tool_calls":[{"id":"a","function":{"name":"one","arguments":"{\"a\":2}"}}]}`,
+			},
+			[]string{`a one {"a":1}`, `made1 one {"a":2}`},
+		},
+		"the name behind the arguments": {
+			[]string{
+				`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{\"a\":1}"}}]}`,
+				`{"tool_calls":[{"index":0,"function":{"name":"one"}}]}`,
+			},
+			[]string{`a one {"a":1}`},
+		},
 		"neither index nor id": {
 			[]string{
 				`{"tool_calls":[{"function":{"name":"one","arguments":"{\"a\":1}"}}]}`,

@@ -4,10 +4,10 @@ package openai
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // A chunk is one event of Chat Completions, or a whole reply of it.
@@ -36,11 +36,12 @@ type chatChoice struct {
 	Message *chatDelta      `json:"message"` // in a whole reply
 	Finish  string          `json:"finish_reason"`
 	Error   json.RawMessage `json:"error"` // OpenRouter
+	Usage   *chatUsage      `json:"usage"` // Moonshot
 }
 
 type chatDelta struct {
 	Content   chatContent       `json:"content"`
-	Refusal   string            `json:"refusal"`
+	Refusal   looseText         `json:"refusal"`
 	Thought   looseText         `json:"reasoning_content"` // DeepSeek, vLLM, llama.cpp, LM Studio, DashScope
 	Reasoning looseText         `json:"reasoning"`         // OpenRouter, Groq, Ollama, newer vLLM
 	Details   []json.RawMessage `json:"reasoning_details"` // OpenRouter
@@ -74,21 +75,18 @@ func (c *chatContent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// looseText is a string where some servers send something else.
-type looseText string
-
-func (t *looseText) UnmarshalJSON(data []byte) error {
-	if data[0] != '"' {
-		return nil
-	}
-	return json.Unmarshal(data, (*string)(t))
-}
+// What some servers write in other types than they should.
+type (
+	looseText  = reply.LooseText
+	looseCount = reply.LooseCount
+)
 
 type chatUsage struct {
 	Prompt        looseCount `json:"prompt_tokens"`
 	Completion    looseCount `json:"completion_tokens"`
 	Total         looseCount `json:"total_tokens"`
 	CacheHit      looseCount `json:"prompt_cache_hit_tokens"` // DeepSeek
+	Cached        looseCount `json:"cached_tokens"`           // Moonshot
 	PromptDetails *struct {
 		Cached looseCount `json:"cached_tokens"`
 		Write  looseCount `json:"cache_write_tokens"` // OpenRouter
@@ -98,16 +96,13 @@ type chatUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// looseCount is a number of tokens, also as a fraction or in quotes, as gateways
-// write it. A report that cannot be read must not cost the reply.
-type looseCount struct{ llm.Count }
-
-func (c *looseCount) UnmarshalJSON(data []byte) error {
-	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
-	if err == nil && f >= 0 && f < 1<<53 {
-		c.Count = llm.N(int64(f))
+// UnmarshalJSON reads a report. What is no object says nothing.
+func (u *chatUsage) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		return nil
 	}
-	return nil
+	type plain chatUsage
+	return json.Unmarshal(data, (*plain)(u))
 }
 
 // usage is what the report says. One that holds nothing but zeros says nothing:
@@ -119,6 +114,9 @@ func (u *chatUsage) usage() llm.Usage {
 	}
 	out.Input, out.Output, out.Total = u.Prompt.Count, u.Completion.Count, u.Total.Count
 	out.CacheRead = u.CacheHit.Count
+	if u.Cached.Known() {
+		out.CacheRead = u.Cached.Count
+	}
 	if d := u.PromptDetails; d != nil {
 		if d.Cached.Known() {
 			out.CacheRead = d.Cached.Count
@@ -129,20 +127,6 @@ func (u *chatUsage) usage() llm.Usage {
 		out.Reasoning = d.Reasoning.Count
 	}
 	return out
-}
-
-func count(n *int64) llm.Count {
-	if n == nil {
-		return llm.Count{}
-	}
-	return llm.N(*n)
-}
-
-func value(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 // A callDelta is a piece of a call.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // statusError is the error of a response that refuses the request.
@@ -56,6 +57,9 @@ func classify(status int, f wire.Fault) llm.Class {
 		}
 	}
 	message := strings.ToLower(f.Message)
+	if f.Code == "string_above_max_length" && !strings.Contains(message, "'messages") && !strings.Contains(message, "'input") {
+		return llm.ClassInvalidRequest // a name or a description: no shorter conversation helps
+	}
 	if c := exact(strings.ToLower(f.Code+" "+f.Type), message); c != llm.ClassUnknown {
 		return c
 	}
@@ -93,12 +97,16 @@ func exact(name, message string) llm.Class {
 	}
 	switch {
 	case has(name, "exceeded_current_quota", "insufficient_balance", "arrearage"), // Moonshot, DeepSeek, DashScope
-		has(message, "key limit exceeded"): // OpenRouter
+		has(message, "key limit exceeded"), // OpenRouter
+		reply.NoCredit(message):
 		return llm.ClassQuota
 	case has(name, "tool_use_failed", "output_parse_failed"), // Groq
 		has(message, "error parsing tool call"): // Ollama
 		return llm.ClassMalformedToolCall
-	case has(message, "range of input length should be"): // DashScope
+	case has(message, "range of input length should be", // DashScope
+		"model's context length is only",     // vLLM
+		"`inputs` must have less than",       // text-generation-inference
+		"this model context window limit ("): // Cloudflare
 		return llm.ClassContextOverflow
 	}
 	return llm.ClassUnknown

@@ -142,12 +142,17 @@ func (s *itemStream) terminal(e *itemEvent) error {
 	if u := r.Usage.usage(); u.Known() {
 		s.emit(llm.UsageReport{Usage: u})
 	}
-	switch e.Type {
-	case "response.completed", "response.incomplete":
-	default:
-		return failed(e.Type, r)
+	end := e.Type
+	switch r.Status {
+	case "incomplete", "failed", "cancelled": // vLLM says completed of those, too
+		end = "response." + r.Status
 	}
-	exact := e.Type == "response.completed"
+	switch end {
+	case "response.completed", "response.done", "response.incomplete":
+	default:
+		return failed(end, r)
+	}
+	exact := end != "response.incomplete"
 	bare := len(s.items) == 0 // nothing was streamed: the end tells all
 	for i := range r.Output {
 		it := s.items[i]

@@ -112,7 +112,7 @@ func known(kind string) bool {
 		"response.refusal.delta", "response.refusal.done",
 		"response.reasoning_text.delta", "response.reasoning_text.done", "response.reasoning_summary_text.delta",
 		"response.function_call_arguments.delta", "response.function_call_arguments.done",
-		"response.completed", "response.incomplete", "response.failed", "response.cancelled", "error":
+		"response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled", "error":
 		return true
 	}
 	return false
@@ -148,7 +148,7 @@ func (s *itemStream) event(e *itemEvent, data string) error {
 		return s.argue(e, e.Delta)
 	case "response.function_call_arguments.done":
 		return s.settleArgs(e)
-	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+	case "response.completed", "response.done", "response.incomplete", "response.failed", "response.cancelled":
 		return s.terminal(e)
 	}
 	s.emit(reply.Unhandled(s.vendor, e.Type, data))
@@ -292,7 +292,7 @@ func (s *itemStream) startCall(index int, it *openItem, v *outputItem) {
 	b := &openBlock{kind: llm.BlockCall}
 	it.blocks[0] = b
 	s.calls++
-	s.emit(llm.BlockStart{Index: index * partsPerItem, Kind: llm.BlockCall, ID: v.CallID, Name: s.names.Real(v.Name)})
+	s.emit(llm.BlockStart{Index: index * partsPerItem, Kind: llm.BlockCall, ID: string(v.CallID), Name: s.names.Real(v.Name)})
 	s.write(index, 0, b, it.held.String())
 }
 

@@ -42,7 +42,7 @@ type responseBody struct {
 type outputItem struct {
 	ID        string          `json:"id"`
 	Type      string          `json:"type"`
-	CallID    string          `json:"call_id"`
+	CallID    looseText       `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments *looseArgs      `json:"arguments"`
 	Phase     string          `json:"phase"`
@@ -104,33 +104,33 @@ func parts(raw json.RawMessage) []itemPart {
 }
 
 type responseUsage struct {
-	Input        *int64 `json:"input_tokens"`
-	Output       *int64 `json:"output_tokens"`
-	Total        *int64 `json:"total_tokens"`
+	Input        looseCount `json:"input_tokens"`
+	Output       looseCount `json:"output_tokens"`
+	Total        looseCount `json:"total_tokens"`
 	InputDetails *struct {
-		Cached *int64 `json:"cached_tokens"`
-		Write  *int64 `json:"cache_write_tokens"`
+		Cached looseCount `json:"cached_tokens"`
+		Write  looseCount `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
 	OutputDetails *struct {
-		Reasoning *int64 `json:"reasoning_tokens"`
+		Reasoning looseCount `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 
 // usage is what the report says, nothing when it holds nothing but zeros.
 func (u *responseUsage) usage() llm.Usage {
 	var out llm.Usage
-	if u == nil || value(u.Input) == 0 && value(u.Output) == 0 && value(u.Total) == 0 {
+	if u == nil || u.Input.Value() == 0 && u.Output.Value() == 0 && u.Total.Value() == 0 {
 		return out
 	}
-	out.Input, out.Output, out.Total = count(u.Input), count(u.Output), count(u.Total)
-	if u.Total == nil {
+	out.Input, out.Output, out.Total = u.Input.Count, u.Output.Count, u.Total.Count
+	if !u.Total.Known() {
 		out.Total = out.Input.Plus(out.Output) // E-245
 	}
 	if d := u.InputDetails; d != nil {
-		out.CacheRead, out.CacheWrite = count(d.Cached), count(d.Write)
+		out.CacheRead, out.CacheWrite = d.Cached.Count, d.Write.Count
 	}
 	if d := u.OutputDetails; d != nil {
-		out.Reasoning = count(d.Reasoning)
+		out.Reasoning = d.Reasoning.Count
 	}
 	return out
 }

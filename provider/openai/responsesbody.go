@@ -161,7 +161,7 @@ func (b *responsesBody) reasoningItem(d itemData) {
 		b.Field("id", d.ID)
 	}
 	b.Key("summary")
-	if len(d.Summary) == 0 {
+	if len(d.Summary) == 0 || string(d.Summary) == "null" {
 		d.Summary = json.RawMessage("[]") // E-243
 	}
 	b.Raw(d.Summary)
