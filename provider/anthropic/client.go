@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,6 +125,17 @@ func (c *Client) open(ctx context.Context, body []byte) (*http.Response, error) 
 func statusError(status int, header http.Header, body []byte) *llm.Error {
 	e := wire.StatusError(op, status, header, body, time.Now())
 	e.Class = refine(e.Class, e.Code, e.Message)
+	return e
+}
+
+// streamError is an error that stands in a stream. Gateways put the status of the
+// server behind them in its code.
+func streamError(body []byte) *llm.Error {
+	e := statusError(0, http.Header{}, body)
+	f := wire.ParseFault(body)
+	if n, err := strconv.Atoi(f.Code); err == nil && n >= 400 && n < 600 && e.Class == llm.ClassUnknown {
+		e.Class = wire.Classify(n, f)
+	}
 	return e
 }
 

@@ -64,7 +64,7 @@ func (d *decoder) Take(frame reply.Frame) (bool, error) {
 	var ev event
 	if err := json.Unmarshal([]byte(frame.Data), &ev); err != nil {
 		switch {
-		case frame.Data == "[DONE]":
+		case frame.Data == "[DONE]", frame.Type == "ping":
 			return false, nil // some servers borrow it from another format
 		case frame.Type == "error" && !frame.Unterminated: // a gateway's own words
 			return true, &llm.Error{Class: llm.ClassServer, Message: llm.CutUTF8(wire.UTF8(frame.Data), 512)}
@@ -72,8 +72,11 @@ func (d *decoder) Take(frame reply.Frame) (bool, error) {
 		return true, reply.Malformed("json", "an event is not JSON: %v", err)
 	}
 	typ := cmp.Or(ev.Type, frame.Type)
-	if typ == "ping" {
+	switch {
+	case typ == "ping":
 		return false, nil
+	case typ == "" && len(ev.Error) > 0: // a gateway's, in the form of another API
+		typ = "error"
 	}
 	return true, d.event(typ, &ev, frame.Data)
 }
@@ -145,7 +148,7 @@ func (d *decoder) event(typ string, ev *event, data string) error {
 	case "message_stop":
 		d.finish()
 	case "error":
-		return statusError(0, http.Header{}, []byte(`{"error":`+cmp.Or(string(ev.Error), "null")+`}`))
+		return streamError([]byte(`{"error":` + cmp.Or(string(ev.Error), "null") + `}`))
 	default:
 		d.emit(reply.Unhandled(Vendor, typ, data))
 	}
@@ -155,7 +158,7 @@ func (d *decoder) event(typ string, ev *event, data string) error {
 // A start is what a content block says of itself as it opens.
 type start struct {
 	Type      string            `json:"type"`
-	ID        string            `json:"id"`
+	ID        reply.LooseText   `json:"id"`
 	Name      string            `json:"name"`
 	Text      string            `json:"text"`
 	Thinking  string            `json:"thinking"`
@@ -183,8 +186,8 @@ func (d *decoder) start(index int, raw json.RawMessage) error {
 		ev.Kind = llm.BlockThinking
 		b.signature, b.redacted = s.Signature, s.Data
 	case "tool_use":
-		ev.Kind, ev.ID, ev.Name = llm.BlockCall, s.ID, d.names.Real(s.Name)
-		if in := string(s.Input); in != "null" && in != "{}" {
+		ev.Kind, ev.ID, ev.Name = llm.BlockCall, string(s.ID), d.names.Real(s.Name)
+		if in := string(s.Input); in != "null" && in != "{}" && in != `""` {
 			b.input = in
 		}
 		if _, ok := d.names.keys[ev.Name]; ok {

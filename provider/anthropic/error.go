@@ -7,12 +7,16 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // refine gives the class of an error whose type the API names, in a response or
 // inside a stream alike (https://platform.claude.com/docs/en/api/errors). The
 // class that was found by status holds for other types.
 func refine(class llm.Class, code, message string) llm.Class {
+	if reply.NoCredit(message) {
+		return llm.ClassQuota
+	}
 	switch code {
 	case "authentication_error":
 		return llm.ClassAuth

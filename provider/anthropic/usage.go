@@ -2,23 +2,26 @@
 
 package anthropic
 
-import "github.com/fiducial-dev/fiducial/llm"
+import (
+	"github.com/fiducial-dev/fiducial/llm"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
+)
 
 // usage is what a reply has cost so far. Reports are cumulative: a later one lays
 // its fields over the earlier (E-172). Absent and null are the same.
 type usage struct {
-	Input         *int64 `json:"input_tokens"`
-	Output        *int64 `json:"output_tokens"`
-	CacheCreation *int64 `json:"cache_creation_input_tokens"`
-	CacheRead     *int64 `json:"cache_read_input_tokens"`
+	Input         reply.LooseCount `json:"input_tokens"`
+	Output        reply.LooseCount `json:"output_tokens"`
+	CacheCreation reply.LooseCount `json:"cache_creation_input_tokens"`
+	CacheRead     reply.LooseCount `json:"cache_read_input_tokens"`
 	Details       *struct {
-		Thinking *int64 `json:"thinking_tokens"`
+		Thinking reply.LooseCount `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
 
 func (u *usage) merge(newer *usage) {
-	set := func(have **int64, n *int64) {
-		if n != nil {
+	set := func(have *reply.LooseCount, n reply.LooseCount) {
+		if n.Known() {
 			*have = n
 		}
 	}
@@ -26,7 +29,7 @@ func (u *usage) merge(newer *usage) {
 	set(&u.Output, newer.Output)
 	set(&u.CacheCreation, newer.CacheCreation)
 	set(&u.CacheRead, newer.CacheRead)
-	if newer.Details != nil && newer.Details.Thinking != nil {
+	if newer.Details != nil && newer.Details.Thinking.Known() {
 		u.Details = newer.Details
 	}
 }
@@ -35,11 +38,11 @@ func (u *usage) merge(newer *usage) {
 // creation together, absent parts counting 0 (B-125).
 func (u *usage) shared() llm.Usage {
 	var out llm.Usage
-	if u.Input != nil || u.CacheRead != nil || u.CacheCreation != nil {
+	if u.Input.Known() || u.CacheRead.Known() || u.CacheCreation.Known() {
 		out.CacheRead, out.CacheWrite = count(u.CacheRead), count(u.CacheCreation)
 		out.Input = count(u.Input).Plus(out.CacheRead).Plus(out.CacheWrite)
 	}
-	if u.Output != nil {
+	if u.Output.Known() {
 		out.Output = count(u.Output)
 	}
 	if u.Details != nil {
@@ -48,12 +51,7 @@ func (u *usage) shared() llm.Usage {
 	return out
 }
 
-func count(n *int64) llm.Count {
-	if n == nil {
-		return llm.N(0)
-	}
-	return llm.N(*n)
-}
+func count(n reply.LooseCount) llm.Count { return llm.N(n.Value()) }
 
 // report yields what the reply has cost so far.
 func (d *decoder) report(newer *usage) {
