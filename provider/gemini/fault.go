@@ -12,6 +12,7 @@ import (
 
 	"github.com/fiducial-dev/fiducial/llm"
 	"github.com/fiducial-dev/fiducial/llm/wire"
+	"github.com/fiducial-dev/fiducial/provider/internal/reply"
 )
 
 // A rpcError is an error in the form of all Google APIs,
@@ -90,7 +91,7 @@ func classify(out *llm.Error, e rpcError) llm.Class {
 		switch d.Reason {
 		case "API_KEY_INVALID", "ACCESS_TOKEN_EXPIRED", "CREDENTIALS_MISSING":
 			return llm.ClassAuth
-		case "BILLING_DISABLED":
+		case "BILLING_DISABLED", "INSUFFICIENT_G1_CREDITS_BALANCE":
 			return llm.ClassQuota
 		}
 		for _, v := range d.Violations {
@@ -99,6 +100,9 @@ func classify(out *llm.Error, e rpcError) llm.Class {
 				return llm.ClassQuota
 			}
 		}
+	}
+	if reply.NoCredit(out.Message) {
+		return llm.ClassQuota
 	}
 	switch e.Error.Status {
 	case "UNAUTHENTICATED":

@@ -43,18 +43,18 @@ type part struct {
 }
 
 type functionCall struct {
-	ID   string          `json:"id"`
+	ID   reply.LooseText `json:"id"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args"` // raw: digits and the order of keys stay
 }
 
 type usageMetadata struct {
-	Prompt     *int64 `json:"promptTokenCount"`
-	ToolPrompt *int64 `json:"toolUsePromptTokenCount"`
-	Cached     *int64 `json:"cachedContentTokenCount"`
-	Candidates *int64 `json:"candidatesTokenCount"`
-	Thoughts   *int64 `json:"thoughtsTokenCount"`
-	Total      *int64 `json:"totalTokenCount"`
+	Prompt     reply.LooseCount `json:"promptTokenCount"`
+	ToolPrompt reply.LooseCount `json:"toolUsePromptTokenCount"`
+	Cached     reply.LooseCount `json:"cachedContentTokenCount"`
+	Candidates reply.LooseCount `json:"candidatesTokenCount"`
+	Thoughts   reply.LooseCount `json:"thoughtsTokenCount"`
+	Total      reply.LooseCount `json:"totalTokenCount"`
 }
 
 // usage is what the report says, nothing when it holds nothing but zeros. Each
@@ -64,20 +64,13 @@ func (u *usageMetadata) usage() llm.Usage {
 	if u == nil {
 		return out
 	}
-	out.Input = count(u.Prompt).Plus(count(u.ToolPrompt))
-	out.Output = count(u.Candidates).Plus(count(u.Thoughts))
+	out.Input = u.Prompt.Plus(u.ToolPrompt.Count)
+	out.Output = u.Candidates.Plus(u.Thoughts.Count)
 	if out.Input.Value()+out.Output.Value() == 0 {
 		return llm.Usage{}
 	}
-	out.Total, out.CacheRead, out.Reasoning = count(u.Total), count(u.Cached), count(u.Thoughts)
+	out.Total, out.CacheRead, out.Reasoning = u.Total.Count, u.Cached.Count, u.Thoughts.Count
 	return out
-}
-
-func count(n *int64) llm.Count {
-	if n == nil {
-		return llm.Count{}
-	}
-	return llm.N(*n)
 }
 
 // A stream is the decoder of a reply. Its blocks follow each other; one is open at
@@ -262,11 +255,11 @@ func (s *stream) call(p *part) error {
 		return &llm.Error{Class: llm.ClassMalformedToolCall, Code: "no_name", Message: "the model called a function without a name"}
 	}
 	s.close()
-	s.start(llm.BlockStart{Kind: llm.BlockCall, ID: p.Call.ID, Name: s.names.Real(p.Call.Name)})
+	s.start(llm.BlockStart{Kind: llm.BlockCall, ID: string(p.Call.ID), Name: s.names.Real(p.Call.Name)})
 	if len(p.Call.Args) > 0 && string(p.Call.Args) != "null" {
 		s.emit(llm.BlockDelta{Index: s.blocks - 1, Text: string(p.Call.Args)})
 	}
-	s.data = partData{Signature: p.Signature, ID: p.Call.ID}
+	s.data = partData{Signature: p.Signature, ID: string(p.Call.ID)}
 	s.close()
 	s.calls++
 	return nil
