@@ -41,7 +41,7 @@ type exit struct {
 
 var (
 	errPause = errors.New("fiducial: a pause was asked for")
-	errLost  = errors.New("fiducial: another process took the run over")
+	errLost  = errors.New("fiducial: the lease of the run has ended: another process took the run over, or its log was removed")
 )
 
 // Run adds copies of user messages and drives the model and the tools until the run ends.

@@ -158,7 +158,8 @@ func renderJSON(call Call, v any) (Output, error) {
 
 // TextOutput makes an output of a text: up to 200 bytes it is the summary alone;
 // a longer one gives a summary with the number of lines and the first 80
-// characters of the first line, and the text as the content (E-99).
+// characters of the first line, and the text as the content (E-99). A tool that has to do
+// with secrets masks the text before it is cut, by [Call.Mask].
 func TextOutput(s string) Output { return textOutput(Call{}, s) }
 
 func textOutput(call Call, s string) Output {
