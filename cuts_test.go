@@ -298,6 +298,25 @@ func TestE80_CommittedBytesStay(t *testing.T) {
 	})
 }
 
+// What is committed counts no more among what could be left out.
+func TestCommittedResultsAreNoCandidates(t *testing.T) {
+	t.Parallel()
+	ev := &events{}
+	r := newLongRun(t, fiducial.WithPruning(fiducial.PruneConfig{Protect: -1, Minimum: 1 << 40}), fiducial.WithEvents(ev))
+	candidates := func(rounds int, l *fiducial.Locked) int {
+		r.goOn(l, rounds)
+		for _, e := range slices.Backward(ev.all) {
+			if p, ok := e.Data.(fiducial.PruneEvaluated); ok {
+				return p.Decision.Candidates
+			}
+		}
+		return -1
+	}
+	l := r.begin()
+	equal(t, "before the lock", candidates(longBefore+1, l), longBefore)
+	equal(t, "after it", candidates(longBefore+3, r.relock(l)), 1)
+}
+
 // forgetful stores notes as they were before they said what is left out of a prefix.
 type forgetful struct{ journal.Journal }
 

@@ -24,7 +24,6 @@ type lock struct {
 	n       int // messages of the history
 	digest  string
 	base    []llm.Message // the n messages, as they are sent
-	cuts    cuts          // what base leaves out of them
 	lent    lentTools
 	release func()
 	closed  bool // the tools were let go by Close; a run locks them again
@@ -71,9 +70,10 @@ func (c *core) commitPrefix(op string) (err error) {
 	}
 	c.lock = lock{held: true, system: c.cfg.system, tools: specs, n: len(history), digest: digest, release: release}
 	c.lock.base = c.pruner.commit(history)
-	c.lock.cuts = c.pruner.fixed
 	if c.store.j != nil {
-		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(c.lock.note())})
+		note := c.lock.note()
+		note.Sent = c.pruner.fixed
+		c.store.add(journal.Note{Kind: noteLock, Data: mustJSON(note)})
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (c *core) lockTools() (release func()) {
 // giveUp ends the lock: what a run was locked with before holds nobody back then.
 func (l *lock) giveUp() {
 	l.letGo()
-	l.held, l.closed = false, false
+	l.held = false
 }
 
 // letGo is for an engine that was closed, and may be run again all the same.
@@ -127,7 +127,7 @@ func (c *core) relock(op string) error {
 }
 
 func (l *lock) note() lockNote {
-	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest, Sent: l.cuts}
+	n := lockNote{V: 1, System: sum([]byte(l.system)), Tools: make(map[string]string, len(l.tools)), N: l.n, Prefix: l.digest}
 	for _, t := range l.tools {
 		n.Tools[t.Name] = sum(mustJSON(t))
 	}
@@ -155,7 +155,7 @@ func (l *lock) adopt(op string, stored lockNote, history []llm.Message) error {
 	if err != nil || digest != stored.Prefix {
 		return fail(KindPrefix, op, err, "the first %d messages are not those that the run was locked with; %s", stored.N, openFirst)
 	}
-	l.n, l.digest, l.cuts = stored.N, digest, stored.Sent
+	l.n, l.digest = stored.N, digest
 	return nil
 }
 

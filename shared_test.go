@@ -360,6 +360,22 @@ func TestWhatIsGivenIsCopied(t *testing.T) {
 	}
 }
 
+// A hook may use again what it answered for one call, also while it is asked about the
+// next one.
+func TestSyntheticResultsAreCopied(t *testing.T) {
+	t.Parallel()
+	notes := []llm.System{{Kind: "k", Data: json.RawMessage(`{"n":0}`)}}
+	h := &hooks{pre: func(fiducial.Invocation, *llm.Call) (fiducial.ToolAnswer, error) {
+		notes[0].Data[5]++
+		return fiducial.Synthetic{Result: llm.Result{Summary: "made", Notes: notes}}, nil
+	}}
+	p := &probe{}
+	l, _ := mustRun(t, fiducial.New(llmtest.NewScript(llmtest.Call("look", "", "look", ""), llmtest.Say("x")), fiducial.WithTools(p.tool("look")), fiducial.WithInterceptor(h)), "go")
+	for i, want := range []string{`{"n":1}`, `{"n":2}`} {
+		equal(t, "note", string(l.History()[2].Parts[i].(llm.Result).Notes[0].Data), want)
+	}
+}
+
 // A checkpoint that is recovered stays the caller's.
 func TestRecoveredHistoryIsCopied(t *testing.T) {
 	t.Parallel()

@@ -224,9 +224,6 @@ func (r *replayed) step(in machine.Input) error {
 	} else if cut || replaces(in) {
 		r.meter.forget()
 		r.guard, r.sent = loopGuard{}, sentBefore{locked: r.sent.locked}
-		if r.lock != nil {
-			r.lock.Sent = cuts{} // nothing is left out of another history
-		}
 	}
 	return nil
 }
