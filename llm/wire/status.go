@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,9 +210,12 @@ var overflowWords = []string{
 	"maximum prompt length", "exceeded model token limit", "`inputs` tokens + `max_new_tokens` must be",
 	"prompt token count of", "tokens in the prompt cannot exceed", "too many input tokens",
 	"input tokens exceeded", "number of input tokens exceeds", "prompt exceeds max length", "exceed max message tokens",
-	"exceeds max length", "exceeds maximum input length", "exceeds the model's maximum", "exceed the model's maximum",
+	"exceeds maximum input length",
 	"input exceeds the maximum", "maximum input tokens", "exceeds the limit of the model's context",
 }
+
+// looseWords say the same of whatever is too long: it depends on what that is.
+var looseWords = []string{"exceeds max length", "exceeds the model's maximum", "exceed the model's maximum"}
 
 // Overflow reports whether message is how a provider says that the conversation
 // exceeds the model's window.
@@ -222,5 +226,7 @@ func Overflow(message string) bool {
 			return true
 		}
 	}
-	return false
+	has := func(word string) bool { return strings.Contains(low, word) }
+	return slices.ContainsFunc(looseWords, has) && slices.ContainsFunc([]string{"input", "prompt", "context", "messages", "conversation"}, has) &&
+		!slices.ContainsFunc([]string{"max_tokens", "max_completion_tokens", "max_output_tokens", "output tokens", "completion tokens"}, has)
 }

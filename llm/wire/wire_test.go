@@ -210,12 +210,16 @@ func TestOverflow(t *testing.T) {
 		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs`": true,
 		"prompt token count of 135321 exceeds the limit of 128000":                                         true,
 		"too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 4292":         true,
-		"Too many input tokens":                               true,
-		"max_tokens: must be at most 8192":                    false,
-		"Unsupported parameter: 'max_tokens'":                 false,
-		"temperature must be between 0 and the limit of 2":    false,
-		"Invalid prompt: your prompt was flagged":             false,
-		"The model does not support a context of this length": false,
+		"Too many input tokens": true,
+		"The input (12345 tokens) exceeds the model's maximum of 8192":         true,
+		"max_tokens (100000) exceeds the model's maximum output tokens (8192)": false,
+		"The max_output_tokens of your prompt exceeds the model's maximum":     false,
+		"Tool description exceeds max length":                                  false,
+		"max_tokens: must be at most 8192":                                     false,
+		"Unsupported parameter: 'max_tokens'":                                  false,
+		"temperature must be between 0 and the limit of 2":                     false,
+		"Invalid prompt: your prompt was flagged":                              false,
+		"The model does not support a context of this length":                  false,
 	} {
 		if got := Overflow(message); got != want {
 			t.Errorf("%q: %t", message, got)
