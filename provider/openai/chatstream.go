@@ -81,7 +81,11 @@ func (s *chatStream) Whole(body []byte) error {
 
 func (s *chatStream) chunk(kind, data string) error {
 	var c chunk
-	if err := json.Unmarshal([]byte(data), &c); err != nil {
+	err := json.Unmarshal([]byte(data), &c)
+	if err != nil {
+		c, err = withoutEmptyDeltas([]byte(data), err)
+	}
+	if err != nil {
 		return reply.Malformed("json", "an event is no chunk of a reply: %v", err)
 	}
 	if isFault(c.Error) || c.Object == "error" || c.bareFault() {

@@ -4,6 +4,7 @@ package openai
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/fiducial-dev/fiducial/llm"
@@ -28,6 +29,32 @@ type chunk struct {
 // bareFault reports whether the chunk is an error without the field of that name.
 func (c *chunk) bareFault() bool {
 	return len(c.Choices) == 0 && c.Usage == nil && len(c.Message) > 1 && c.Message[0] == '"' && isFault(c.Code)
+}
+
+// withoutEmptyDeltas reads a chunk again that could not be read, for err: PHP writes an
+// empty object as an empty list. Other faults stay what they are.
+func withoutEmptyDeltas(data []byte, err error) (chunk, error) {
+	var outer map[string]json.RawMessage
+	var choices []map[string]json.RawMessage
+	if json.Unmarshal(data, &outer) != nil || json.Unmarshal(outer["choices"], &choices) != nil {
+		return chunk{}, err
+	}
+	for _, c := range choices {
+		maps.DeleteFunc(c, func(key string, value json.RawMessage) bool { return key == "delta" && string(value) == "[]" })
+	}
+	changed, merr := json.Marshal(choices)
+	if merr != nil {
+		return chunk{}, err
+	}
+	outer["choices"] = changed
+	if data, merr = json.Marshal(outer); merr != nil {
+		return chunk{}, err
+	}
+	var c chunk
+	if json.Unmarshal(data, &c) != nil {
+		return chunk{}, err
+	}
+	return c, nil
 }
 
 type chatChoice struct {
