@@ -5,6 +5,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,16 +69,36 @@ func (b *Bench) newEdit(ctx context.Context, name string) (*edit, error) {
 	if err != nil {
 		return nil, badPath(err)
 	}
-	if !slices.Contains(b.session.Rules.Touched(), name) {
-		_, err := b.session.Snapshot.File(ctx, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, badPath(&PathError{Path: name, Reason: "git ignores it, so that a run could not put it back; take it out of .gitignore first"})
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := b.stillOurs(ctx, name, old); err != nil {
+		return nil, err
 	}
 	return &edit{name: name, old: old, mode: info.Mode().Perm()}, nil
+}
+
+// stillOurs fails when a file holds neither what the run wrote last nor, before its
+// first edit, what the snapshot holds. An edit would make the run's own what somebody
+// else saved meanwhile: a commit would hold it unverified, and a restore lose it.
+func (b *Bench) stillOurs(ctx context.Context, name string, now []byte) error {
+	foreign := badPath(&PathError{Path: name, Reason: "somebody else changed it since the run began; it was left as it is"})
+	if wrote, ours := b.written[name]; ours {
+		if sha256.Sum256(now) != wrote {
+			return foreign
+		}
+		return nil
+	}
+	if slices.Contains(b.session.Rules.Touched(), name) { // by the process that the run was begun in
+		return nil
+	}
+	was, err := b.session.Snapshot.File(ctx, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return badPath(&PathError{Path: name, Reason: "git ignores it, so that a run could not put it back; take it out of .gitignore first"})
+	case err != nil:
+		return err
+	case !bytes.Equal(was, now):
+		return foreign
+	}
+	return nil
 }
 
 func (b *Bench) put(e *edit, data []byte) error {
