@@ -153,6 +153,10 @@ func (j judge) inventory(t *testing.T) {
 	ours := entries(list)
 	explained := slices.ContainsFunc(d.Problems, func(p sch.Problem) bool {
 		return p.Kind == sch.MissingLibSymbol || p.Kind == sch.DuplicateRef || p.Kind == sch.UnreadableSheet && p.File != d.Root
+	}) || slices.ContainsFunc(d.FileNames(), func(name string) bool { // our reader reads it, and the lint says that KiCad does not
+		return name != d.Root && slices.ContainsFunc(lint.Check(path.Base(name), d.Files[name].Doc.Source(), lint.Options{}), func(f lint.Finding) bool {
+			return f.Rule == lint.NewerFormat
+		})
 	})
 	if explained && len(ours) >= len(want) {
 		return // kicad-cli dropped, or ran together, what our reader names

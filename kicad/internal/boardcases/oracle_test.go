@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/fiducial-dev/fiducial/kicad/kicadcli"
 	"github.com/fiducial-dev/fiducial/kicad/sch"
 )
@@ -218,7 +220,24 @@ func entries(list []kicadcli.Entry) []kicadcli.Entry {
 		out[i].Value = cmp.Or(strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(out[i].Value), "~")
 	}
 	slices.SortStableFunc(out, func(a, b kicadcli.Entry) int {
-		return cmp.Or(sch.CompareRefs(a.Ref, b.Ref), strings.Compare(a.Value, b.Value))
+		return cmp.Or(sch.CompareRefs(a.Ref, b.Ref), strings.Compare(a.Value, b.Value), strings.Compare(a.Footprint, b.Footprint),
+			strings.Compare(flags(a), flags(b)))
 	})
 	return out
+}
+
+func flags(e kicadcli.Entry) string { return fmt.Sprint(e.DNP, e.NoBOM, e.NoBoard) }
+
+// TestEntries: parts that are not annotated, of one value, are compared whatever their order.
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	list := []kicadcli.Entry{
+		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1u"}, {Ref: "SW?", Value: "SW_Push", Footprint: "T:1u", DNP: true},
+		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1.5u"}, {Ref: "R?", Value: "1k"},
+	}
+	back := slices.Clone(list)
+	slices.Reverse(back)
+	if diff := gocmp.Diff(entries(list), entries(back)); diff != "" {
+		t.Errorf("the order matters (-want +got):\n%s", diff)
+	}
 }

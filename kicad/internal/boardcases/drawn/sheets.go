@@ -37,6 +37,12 @@ func sheets() []Case {
 			Files: brokenChildren(),
 		},
 		{
+			Name: "child-is-newer", Checks: true,
+			Wrong: "One sheet was saved by the next KiCad; the others load, so its parts leave the list without a word.",
+			Right: "kicad-cli 9 leaves R2 out; ours names the format of c.kicad_sch.",
+			Files: newerChild(), Inputs: []string{"p.kicad_sch"},
+		},
+		{
 			Name: "child-in-folders", Checks: true,
 			Wrong: "Paths are taken from the root's folder rather than from that of the file that names them; a folder with a blank or a sign is not found.",
 			Right: "sub one/c.kicad_sch is read, and d.kicad_sch beside it by the child's own path; a path with .. inside the repository too.",
@@ -128,6 +134,12 @@ func brokenChildren() files {
 	f["board.kicad_sch"] = kicadtest.Board
 	f["bracket.kicad_sch"] = swap(f["bracket.kicad_sch"], "(paper \"A4\")", "(paper \"A4\"")
 	f["p.kicad_sch"] = s.String()
+	return f
+}
+
+func newerChild() files {
+	f := tree("c.kicad_sch", "c.kicad_sch", "R2")
+	f["c.kicad_sch"] = swap(f["c.kicad_sch"], "20250114", "20260306")
 	return f
 }
 
