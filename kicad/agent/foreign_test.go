@@ -52,3 +52,17 @@ func TestForeignEdit(t *testing.T) {
 		b.must("edit_symbol", set("560"))
 	})
 }
+
+// B-57: what is in a submodule is in no snapshot of the repository around it; the refusal says where to run.
+func TestSubmodule(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, divider())
+	b.put("boards/amp/notes.md", "one\n")
+	edit := in{"path": "boards/amp/notes.md", "old": "one", "new": "two"}
+	b.refuses("edit_file", edit, ".gitignore")
+	git(t, b.path("boards/amp"), "init", "-q")
+	text := b.refuses("edit_file", edit, "it is in boards/amp", "--repo boards/amp")
+	if strings.Contains(text, ".gitignore") {
+		t.Errorf("it is not ignored: %s", text)
+	}
+}

@@ -92,13 +92,27 @@ func (b *Bench) stillOurs(ctx context.Context, name string, now []byte) error {
 	was, err := b.session.Snapshot.File(ctx, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return badPath(&PathError{Path: name, Reason: "git ignores it, so that a run could not put it back; take it out of .gitignore first"})
+		reason := "git ignores it, so that a run could not put it back; take it out of .gitignore first"
+		if dir := b.ownRepository(name); dir != "" {
+			reason = "it is in " + dir + ", which is a git repository of its own, so that a run in this one could not put it back; run there: --repo " + dir
+		}
+		return badPath(&PathError{Path: name, Reason: reason})
 	case err != nil:
 		return err
 	case !bytes.Equal(was, now):
 		return foreign
 	}
 	return nil
+}
+
+// ownRepository is the folder above a file that is a submodule, or else a repository within the run's, "" for none.
+func (b *Bench) ownRepository(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := b.root.Lstat(filepath.FromSlash(path.Join(dir, ".git"))); err == nil {
+			return dir
+		}
+	}
+	return ""
 }
 
 func (b *Bench) put(e *edit, data []byte) error {
