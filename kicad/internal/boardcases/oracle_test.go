@@ -232,8 +232,10 @@ func flags(e kicadcli.Entry) string { return fmt.Sprint(e.DNP, e.NoBOM, e.NoBoar
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	list := []kicadcli.Entry{
-		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1u"}, {Ref: "SW?", Value: "SW_Push", Footprint: "T:1u", DNP: true},
-		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1.5u"}, {Ref: "R?", Value: "1k"},
+		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1u"},
+		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1u", DNP: true},
+		{Ref: "SW?", Value: "SW_Push", Footprint: "T:1.5u"},
+		{Ref: "R?", Value: "1k"},
 	}
 	back := slices.Clone(list)
 	slices.Reverse(back)
