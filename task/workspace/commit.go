@@ -92,7 +92,7 @@ func (s *Snapshot) sameHead(ctx context.Context) error {
 	if head != s.head {
 		return &Error{
 			Kind: KindHeadMoved, Op: "commit", Err: fmt.Errorf("HEAD moved from %s to %s during the run", s.head, head),
-			Advice: "the run's changes are in the working tree; run again on the new HEAD",
+			Advice: "run again on the new HEAD",
 		}
 	}
 	return nil
