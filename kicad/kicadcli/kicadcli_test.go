@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -288,6 +289,40 @@ func TestRunsSideBySideLeaveNoLocks(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 4 {
 		t.Errorf("the folder holds %v", left)
+	}
+}
+
+// TestNoTableIsMade: every library table that kicad-cli would make at its first run is there
+// before. While one makes it, another that starts at the same time reads half of it and
+// complains, in words that a verdict would show.
+func TestNoTableIsMade(t *testing.T) {
+	temp := t.TempDir()
+	r, err := kicadcli.New(kicadcli.Options{Path: kicadtest.CLI(t), TempDir: temp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tables := func() []string {
+		found, err := filepath.Glob(filepath.Join(temp, "*", "config", "*", "*lib-table"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	before := tables()
+	dir := project(t, map[string]string{"p.kicad_sch": kicadtest.Divider("p").String(), "p.kicad_pcb": kicadtest.Board, "p.kicad_pro": "{}"})
+	if _, err := r.ERC(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_sch"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.DRC(t.Context(), kicadcli.At(filepath.Join(dir, "p.kicad_pcb"))); err != nil {
+		t.Fatal(err)
+	}
+	if after := tables(); len(before) < 9 || !slices.Equal(before, after) {
+		t.Errorf("the tables were\n%q, and are\n%q", before, after)
 	}
 }
 

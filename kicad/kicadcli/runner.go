@@ -113,7 +113,10 @@ func (r *Runner) seed(templates string) error {
 			}
 		}
 	}
-	for name, empty := range map[string]string{"sym-lib-table": "(sym_lib_table (version 7))\n", "fp-lib-table": "(fp_lib_table (version 7))\n"} {
+	for name, empty := range map[string]string{
+		"sym-lib-table": "(sym_lib_table (version 7))\n", "fp-lib-table": "(fp_lib_table (version 7))\n",
+		"design-block-lib-table": "(design_block_lib_table (version 7))\n", // else two first runs at a time read what the other writes
+	} {
 		table, err := os.ReadFile(filepath.Join(templates, name))
 		if err != nil {
 			table = []byte(empty)
