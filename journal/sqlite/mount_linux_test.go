@@ -14,11 +14,11 @@ import (
 	"github.com/fiducial-dev/fiducial/journal/sqlite"
 )
 
-// TestReadOnlyFileSystem: what cannot be written can be read, and says that it
-// cannot be written.
-func TestReadOnlyFileSystem(t *testing.T) {
+// smallDisk is a folder that is a file system of its own.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("fiducial", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("fiducial", dir, "tmpfs", 0, size); err != nil {
 		t.Skip("file systems cannot be mounted here:", err)
 	}
 	t.Cleanup(func() {
@@ -26,6 +26,13 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return dir
+}
+
+// TestReadOnlyFileSystem: what cannot be written can be read, and says that it
+// cannot be written.
+func TestReadOnlyFileSystem(t *testing.T) {
+	dir := smallDisk(t, "size=4m")
 	path := filepath.Join(dir, "journal.db")
 	j := open(t, path, sqlite.Options{})
 	lease(t, j, "r")
@@ -55,15 +62,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 // stands beside it, SQLite speaks of an I/O error (4874, its shared memory did not
 // grow) or of a file that it cannot open, and means the same.
 func TestAlmostFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	if err := syscall.Mount("fiducial", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skip("file systems cannot be mounted here:", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := smallDisk(t, "size=1m")
 	path := filepath.Join(dir, "journal.db")
 	j := open(t, path, sqlite.Options{})
 	lease(t, j, "r")
